@@ -1,0 +1,58 @@
+package reading
+
+import "context"
+
+// Parcel is what a source handed over in one piece and waits to have
+// acknowledged: an MQTT publish, an OPC UA notification.
+type Parcel struct {
+	Input    string
+	Readings []Reading
+	Marks    []Mark
+	Rejects  []Reject
+	// Source is told when the parcel is on disk; nil if it does not wait.
+	Source Source
+	// Token grows by one with each parcel of its Source.
+	Token uint64
+}
+
+// Source is the part of a reader that waits for its parcels to be on disk.
+type Source interface {
+	// Committed says that every parcel up to and including token is on disk (law
+	// 1). It must not block.
+	Committed(token uint64)
+}
+
+// Sink takes what readers bring. Deliver blocks while the gateway is full and
+// returns ctx's error if that ends first; then nothing was taken.
+type Sink interface {
+	Deliver(ctx context.Context, p Parcel) error
+}
+
+// RejectKind tells apart what was received and is no reading.
+type RejectKind uint8
+
+const (
+	// Malformed is what cannot be read: not JSON, a field missing, a value that
+	// is no number.
+	Malformed RejectKind = iota + 1
+	// Unmatched is what the configuration has no place for: a topic with too few
+	// levels, an unknown sensor.
+	Unmatched
+)
+
+// String returns malformed or unmatched.
+func (k RejectKind) String() string {
+	return [...]string{"", "malformed", "unmatched"}[min(k, Unmatched)]
+}
+
+// Reject is received data that became no reading. It counts as one received
+// reading in the sums of law 5.
+type Reject struct {
+	Kind     RejectKind
+	Reason   string // a short code, such as not_json, field_missing, not_a_number
+	Detail   string // a sentence that names the place and the remedy
+	Place    string // the topic or node
+	ID       string // the identity, where it could be read
+	Excerpt  []byte // the first bytes of what came
+	IngestNS int64
+}
