@@ -1,0 +1,418 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"tidemark/reading"
+)
+
+// maxNodes and maxDepth bound what aliases can unfold into.
+const (
+	maxNodes = 200_000
+	maxDepth = 64
+)
+
+// decoder fills the tree from YAML nodes. It walks the struct, not the file, so
+// that `defaults` is known before `features` wherever they stand, and goes on
+// after a fault.
+type decoder struct {
+	cfg    *Config
+	faults Faults
+	places places
+	nodes  int // visited
+	depth  int
+}
+
+// noder is a type that a node of several shapes gives.
+type noder interface {
+	decode(d *decoder, n *yaml.Node, path string)
+}
+
+// enum is a string with a closed set of values.
+type enum interface{ values() []string }
+
+func (d *decoder) fault(n *yaml.Node, nearest, format string, args ...any) {
+	d.faultAt(place{n.Line, n.Column}, nearest, format, args...)
+}
+
+func (d *decoder) faultAt(at place, nearest, format string, args ...any) {
+	d.faults = append(d.faults, Fault{File: d.cfg.file, Line: at.line, Column: at.column,
+		Reason: fmt.Sprintf(format, args...), Nearest: nearest})
+}
+
+// value decodes n into v, which is addressable and holds its defaults.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	d.places[path] = place{n.Line, n.Column}
+	if d.depth++; d.depth > maxDepth {
+		d.fault(n, "", "nested deeper than %d levels", maxDepth)
+		d.depth--
+		return
+	}
+	defer func() { d.depth-- }()
+	if n.Kind == yaml.AliasNode {
+		d.value(n.Alias, v, path)
+		return
+	}
+	if d.nodes++; d.nodes > maxNodes {
+		if d.nodes == maxNodes+1 {
+			d.fault(n, "", "more than %d values, aliases unfolded", maxNodes)
+		}
+		return
+	}
+	if tag := n.ShortTag(); !strings.HasPrefix(tag, "!!") {
+		d.fault(n, "", "the tag %s has no meaning here", tag)
+		return
+	}
+	if x, ok := v.Addr().Interface().(noder); ok {
+		x.decode(d, n, path)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		d.pointer(n, v, path)
+	case reflect.Struct:
+		if _, ok := v.Addr().Interface().(texter); ok {
+			d.scalar(n, v)
+			return
+		}
+		d.structure(n, v, path)
+	case reflect.Slice:
+		d.slice(n, v, path)
+	case reflect.Map:
+		d.mapping(n, v, path)
+	default:
+		d.scalar(n, v)
+	}
+}
+
+func (d *decoder) pointer(n *yaml.Node, v reflect.Value, path string) {
+	if null(n) {
+		return
+	}
+	v.Set(reflect.New(v.Type().Elem()))
+	d.initialise(v.Elem())
+	d.value(n, v.Elem(), path)
+}
+
+// initialise sets the defaults of v and of the structs inside it.
+func (d *decoder) initialise(v reflect.Value) {
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	if x, ok := v.Addr().Interface().(defaulter); ok {
+		x.setDefaults(d.cfg)
+	}
+	for i := range v.NumField() {
+		if t := v.Type().Field(i); t.IsExported() && !t.Anonymous {
+			d.initialise(v.Field(i))
+		}
+	}
+}
+
+func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// field is what the tag of a struct's field says.
+type field struct {
+	index    int
+	key      string
+	required bool
+}
+
+// fieldsOf lists the keys of a struct, and the index of the field that takes the
+// key of the mapping around it, or -1.
+func fieldsOf(t reflect.Type) (fields []field, keyField int) {
+	keyField = -1
+	for i := range t.NumField() {
+		tag, ok := t.Field(i).Tag.Lookup("yaml")
+		if !ok || tag == "-" {
+			continue
+		}
+		name, option, _ := strings.Cut(tag, ",")
+		if option == "key" {
+			keyField = i
+			continue
+		}
+		fields = append(fields, field{i, name, option == "required"})
+	}
+	return fields, keyField
+}
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	fields, _ := fieldsOf(v.Type())
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	if null(n) && slices.IndexFunc(fields, func(f field) bool { return f.required }) < 0 {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		d.wantsMapping(n, keys)
+		return
+	}
+	given := d.pairs(n)
+	for key, p := range given {
+		if !slices.Contains(keys, key) {
+			d.unknownKey(p.key, key, keys)
+		}
+	}
+	for _, f := range fields {
+		p, ok := given[f.key]
+		switch {
+		case ok:
+			d.value(p.value, v.Field(f.index), join(path, f.key))
+		case f.required:
+			d.fault(n, "", "%s is missing", f.key)
+		}
+	}
+}
+
+func (d *decoder) wantsMapping(n *yaml.Node, keys []string) {
+	d.fault(n, "", "wants keys and values here (%s), not %s", strings.Join(keys, ", "), shape(n))
+}
+
+// misnomers are keys that people know from elsewhere.
+var misnomers = map[string]string{
+	"size": "window", "slide": "every", "hop": "every", "lateness": "allowed_lateness", "host": "url", "broker": "url",
+	"address": "url", "server": "servers", "username": "user", "pass": "password", "topics": "subscribe", "uom": "unit",
+	"aggregations": "functions", "statistics": "functions", "topic_prefix": "prefix", "clientid": "client_id",
+}
+
+func (d *decoder) unknownKey(at *yaml.Node, key string, keys []string) {
+	near := nearest(key, keys)
+	if other := misnomers[strings.ToLower(key)]; near == "" && slices.Contains(keys, other) {
+		near = other
+	}
+	switch {
+	case key == "<<":
+		d.fault(at, "", "merge keys are not read; what features share stands in defaults")
+	case near != "":
+		d.fault(at, near, "unknown key %q", clip(key))
+	default:
+		d.fault(at, "", "unknown key %q; here can stand %s", clip(key), strings.Join(keys, ", "))
+	}
+}
+
+// clip keeps what is repeated from the file short.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 64 {
+		return string(r[:61]) + "..."
+	}
+	return s
+}
+
+type pair struct{ key, value *yaml.Node }
+
+// pairs reads a mapping's keys, and reports those that are no words or come
+// twice; the first stands.
+func (d *decoder) pairs(n *yaml.Node) map[string]pair {
+	given := make(map[string]pair, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if k.Kind == yaml.AliasNode {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			d.fault(n.Content[i], "", "a key is a single word, not %s", shape(k))
+			continue
+		}
+		if first, ok := given[k.Value]; ok {
+			d.fault(n.Content[i], "", "the key %q stands here twice, first in line %d", clip(k.Value), first.key.Line)
+			continue
+		}
+		given[k.Value] = pair{n.Content[i], n.Content[i+1]}
+	}
+	return given
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// at is the path of a list's element.
+func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+func (d *decoder) slice(n *yaml.Node, v reflect.Value, path string) {
+	elem := v.Type().Elem()
+	if elem.Kind() == reflect.Struct {
+		if _, key := fieldsOf(elem); key >= 0 {
+			d.keyed(n, v, path, key)
+			return
+		}
+	}
+	if null(n) {
+		return
+	}
+	if n.Kind != yaml.SequenceNode {
+		near := ""
+		if n.Kind == yaml.ScalarNode && elem.Kind() == reflect.String {
+			near = "[" + clip(n.Value) + "]"
+		}
+		d.fault(n, near, "wants a list here, not %s", shape(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		d.initialise(v.Index(i))
+		d.value(item, v.Index(i), at(path, i))
+	}
+}
+
+// keyed decodes a mapping into a list of structs that know their key, in the
+// file's order.
+func (d *decoder) keyed(n *yaml.Node, v reflect.Value, path string, key int) {
+	if null(n) {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, "", "wants names and what is known of each here, not %s", shape(n))
+		return
+	}
+	given := d.pairs(n)
+	v.Set(reflect.MakeSlice(v.Type(), 0, len(given)))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		if given[name].key != n.Content[i] {
+			continue // a fault, or the second of its name
+		}
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.initialise(item)
+		item.Field(key).SetString(name)
+		p := at(path, v.Len())
+		d.value(n.Content[i+1], item, p)
+		d.places[p] = place{n.Content[i].Line, n.Content[i].Column}
+		v.Set(reflect.Append(v, item))
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+	if null(n) {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, "", "wants keys and values here, not %s", shape(n))
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for key, p := range d.pairs(n) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(p.value, item, join(path, key))
+		v.SetMapIndex(reflect.ValueOf(key), item)
+	}
+}
+
+// shape says in words what a node is, without repeating what it holds.
+func shape(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "keys and values"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case null(n):
+		return "nothing"
+	}
+	return "a single value"
+}
+
+// scalar decodes a single value. Strings take the text as it stands, so that 007
+// and 1.10 stay what they are.
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.ScalarNode || null(n) {
+		d.fault(n, "", "wants a single value here, not %s", shape(n))
+		return
+	}
+	if err := d.text(n.Value, v); err != nil {
+		w, ok := err.(*wrong)
+		if !ok {
+			w = &wrong{reason: err.Error()}
+		}
+		d.fault(n, w.nearest, "%s", clipReason(w.reason))
+	}
+}
+
+func clipReason(s string) string {
+	if r := []rune(s); len(r) > 300 {
+		return string(r[:297]) + "..."
+	}
+	return s
+}
+
+func (d *decoder) text(s string, v reflect.Value) error {
+	switch x := v.Addr().Interface().(type) {
+	case texter:
+		return x.parse(s)
+	case enum:
+		return oneOf(s, x.values(), v.SetString)
+	case *reading.Policy:
+		return oneOf(s, reading.PolicyNames(), func(s string) { *x, _ = reading.ParsePolicy(s) })
+	case *reading.Level:
+		return oneOf(s, []string{"good", "uncertain", "bad"}, func(s string) { *x, _ = reading.ParseLevel(s) })
+	case *reading.TimeUnit:
+		return oneOf(s, timeUnits, func(s string) { *x = reading.TimeUnit(slices.Index(timeUnits, s)) })
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Bool:
+		return boolean(s, v)
+	case reflect.Int:
+		return integer(s, v)
+	case reflect.Float64:
+		return float(s, v)
+	default:
+		panic("configs: no way to read a " + v.Type().String())
+	}
+	return nil
+}
+
+// timeUnits are in the order of reading's constants.
+var timeUnits = []string{"rfc3339", "s", "ms", "us", "ns"}
+
+func oneOf(s string, valid []string, set func(string)) error {
+	if slices.Contains(valid, s) {
+		set(s)
+		return nil
+	}
+	return &wrong{fmt.Sprintf("%q is none of %s", clip(s), strings.Join(valid, ", ")), nearest(s, valid)}
+}
+
+// boolean takes what YAML 1.1 does, as yaml/v4 for a typed bool.
+func boolean(s string, v reflect.Value) error {
+	switch strings.ToLower(s) {
+	case "true", "yes", "on", "y":
+		v.SetBool(true)
+	case "false", "no", "off", "n":
+		v.SetBool(false)
+	default:
+		return &wrong{fmt.Sprintf("%q is neither true nor false", clip(s)), nearest(s, []string{"true", "false"})}
+	}
+	return nil
+}
+
+func integer(s string, v reflect.Value) error {
+	i, err := strconv.Atoi(s)
+	if err != nil {
+		return &wrong{reason: fmt.Sprintf("%q is no whole number", clip(s))}
+	}
+	v.SetInt(int64(i))
+	return nil
+}
+
+func float(s string, v reflect.Value) error {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.EqualFold(s, ".nan") {
+		return &wrong{reason: fmt.Sprintf("%q is no finite number", clip(s))}
+	}
+	v.SetFloat(f)
+	return nil
+}

@@ -1,0 +1,214 @@
+package configs
+
+import "tidemark/reading"
+
+// Input is one source of readings: exactly one of MQTT and OPCUA is set.
+type Input struct {
+	Name       string     `yaml:"name,required"`
+	MQTT       *MQTTInput `yaml:"mqtt"`
+	OPCUA      *OPCUA     `yaml:"opcua"`
+	Timestamps Timestamps `yaml:"timestamps"`
+	// Identity is how repeated readings are recognised (SEMANTICS D1).
+	Identity Identity `yaml:"identity"`
+}
+
+// Identity is whether an input's repeated readings are recognised.
+type Identity string
+
+// The identities.
+const (
+	IdentityAuto Identity = "auto" // by id, else sequence, else time and value
+	IdentityNone Identity = "none"
+)
+
+// TimeUse is which time decides a reading's window.
+type TimeUse string
+
+// The times to use.
+const (
+	UseSource TimeUse = "source"
+	UseServer TimeUse = "server" // OPC UA only
+	UseIngest TimeUse = "ingest" // arrival at the gateway: for sources without a clock
+)
+
+// Timestamps is how an input's times are judged.
+type Timestamps struct {
+	Use TimeUse `yaml:"use"`
+	// WhenWrong is what happens to a time that a rule speaks against.
+	WhenWrong reading.Policy `yaml:"when_wrong"`
+	// Ordered declares that times of one sensor never run backward, so that a
+	// regression of more than 1 s is a fault.
+	Ordered bool `yaml:"ordered"`
+	// Zone is that of times which name none.
+	Zone      Zone     `yaml:"zone"`
+	MaxAhead  Duration `yaml:"max_ahead"`  // further in the future is FUTURE
+	MaxBehind Duration `yaml:"max_behind"` // further in the past, unless historical, is TOO_OLD
+	MaxDelay  Duration `yaml:"max_delay"`  // from the source to the gateway, when live (SEMANTICS D_cap)
+}
+
+// MQTTInput is a subscription to devices on a broker, MQTT 5.
+type MQTTInput struct {
+	URL      URL    `yaml:"url,required"` // mqtt, mqtts, ws or wss
+	ClientID string `yaml:"client_id"`    // names the session; default tidemark-{gateway}-in-{input}
+	TLS      TLS    `yaml:"tls"`
+	Login    Login  `yaml:"login"`
+	// ReceiveMaximum is how many messages may wait for our acknowledgement.
+	ReceiveMaximum int         `yaml:"receive_maximum"`
+	Subscribe      []Subscribe `yaml:"subscribe,required"`
+}
+
+// TLS is how to prove both ends of a connection. The zero TLS trusts the host's
+// authorities and shows no certificate.
+type TLS struct {
+	CA   Path   `yaml:"ca"`   // PEM; empty: the host's authorities
+	Cert Path   `yaml:"cert"` // PEM, our own
+	Key  Secret `yaml:"key"`  // PEM, of Cert
+}
+
+// Login is a user and how to come by the password.
+type Login struct {
+	User     string `yaml:"user"`
+	Password Secret `yaml:"password"`
+}
+
+// Format is how a payload is written.
+type Format string
+
+// The payload formats.
+const FormatJSON Format = "json"
+
+// Subscribe is one topic filter and what its payloads mean. Paths are gjson
+// paths. With Each they are looked up in the array's element first, then in the
+// whole message.
+type Subscribe struct {
+	// Topic is an MQTT filter in which a level may also be {asset}, {device},
+	// {sensor} or {lifecycle}: it matches like + and names that part.
+	Topic  string `yaml:"topic,required"`
+	QoS    int    `yaml:"qos"`   // 0 to 2; only 1 and 2 are kept by the broker until we have them
+	Share  string `yaml:"share"` // group of a shared subscription; empty: not shared
+	Format Format `yaml:"format"`
+	// Each is the path of an array of readings; "@this" where the payload is the
+	// array. Empty: the payload is one object.
+	Each string `yaml:"each"`
+
+	Time    TimeField    `yaml:"time"`
+	ID      Field        `yaml:"id"`  // event id; with Each the element's index is added (SEMANTICS D1)
+	Seq     Field        `yaml:"seq"` // sequence number of the source
+	Quality QualityField `yaml:"quality"`
+
+	// Who it is of, where the topic does not say so.
+	Asset     Origin `yaml:"asset"`
+	Device    Origin `yaml:"device"`
+	Lifecycle Origin `yaml:"lifecycle"`
+
+	// Payloads that name the sensor: Sensor says where, Value where its value is.
+	// With a {sensor} in the topic Value stands alone. If Sensors are given too,
+	// only those are taken, and their Path is empty.
+	Sensor Origin     `yaml:"sensor"`
+	Value  ValueField `yaml:"value"`
+	// Payloads with a field per sensor: a mapping by name in the file.
+	Sensors []Sensor `yaml:"sensors"`
+}
+
+// Field is a place in the payload.
+type Field struct {
+	Path string `yaml:"path,required"`
+}
+
+// TimeField is the place of the source time; the zero TimeField is none.
+type TimeField struct {
+	Path string `yaml:"path,required"`
+	// Unit is that of a number since 1970; reading.UnitNone (rfc3339 in the file)
+	// declares text.
+	Unit reading.TimeUnit `yaml:"unit"`
+}
+
+// QualityField is the place of the quality and what its values mean. Without Map
+// the values are good, uncertain and bad; a value that is not known is uncertain.
+type QualityField struct {
+	Path string                   `yaml:"path,required"`
+	Map  map[string]reading.Level `yaml:"map"`
+}
+
+// ValueField is the place of the value where the sensor is named elsewhere, and
+// what holds for every sensor unless Sensors say otherwise.
+type ValueField struct {
+	Path string    `yaml:"path,required"`
+	Type ValueType `yaml:"type"`
+	// Unit is UCUM, or the path of a field with it.
+	Unit Origin `yaml:"unit"`
+}
+
+// Origin is a name that is read from the payload ({path: …}) or written out (a
+// plain word). The zero Origin is none.
+type Origin struct {
+	Path string
+	Text string
+}
+
+// Given reports whether there is an origin.
+func (o Origin) Given() bool { return o != Origin{} }
+
+// Sensor is what is known of one sensor. value = raw·Scale + Offset.
+type Sensor struct {
+	Name string    `yaml:",key"`
+	Path string    `yaml:"path"` // default: the sensor's name
+	Unit string    `yaml:"unit"` // UCUM
+	Type ValueType `yaml:"type"`
+	// Range, if not nil, is the span of possible values after scaling, ends
+	// included; a value outside is bad.
+	Range  *Range  `yaml:"range"`
+	Scale  float64 `yaml:"scale"`
+	Offset float64 `yaml:"offset"`
+	// ExpectEvery is how often a reading is expected; 0: not known, and coverage
+	// has no ratio.
+	ExpectEvery Duration `yaml:"expect_every"`
+}
+
+// Range is a closed interval, [low, high] in the file.
+type Range struct{ Low, High float64 }
+
+// OPCUA is a connection to an OPC UA server.
+type OPCUA struct {
+	Endpoint   URL      `yaml:"endpoint,required"` // opc.tcp
+	Security   Security `yaml:"security"`
+	Login      Login    `yaml:"login"` // no user: anonymous
+	Sampling   Duration `yaml:"sampling"`
+	Publishing Duration `yaml:"publishing"`
+	Backfill   Backfill `yaml:"backfill"`
+	Nodes      []Nodes  `yaml:"nodes,required"`
+}
+
+// Security is a policy and a mode, such as Basic256Sha256/SignAndEncrypt, or
+// none.
+type Security string
+
+// Backfill is how far an outage is filled from the server's history.
+type Backfill struct {
+	Max Duration `yaml:"max"` // 0: not at all
+}
+
+// Nodes is a rule that chooses nodes: Under with Match, or a file of Tags.
+type Nodes struct {
+	Under    string   `yaml:"under"`   // node id with namespace URI, such as nsu=URI;s=Line3
+	Match    string   `yaml:"match"`   // browse path below it, such as {asset}/{sensor}
+	Exclude  []string `yaml:"exclude"` // browse paths, * within a level, ** over levels
+	Deadband Deadband `yaml:"deadband"`
+	NewTags  NewTags  `yaml:"new_tags"`
+	Tags     Path     `yaml:"tags"` // CSV: node,asset,sensor,unit,deadband,expect_every
+}
+
+// NewTags is what happens to nodes that appear later.
+type NewTags string
+
+// What happens to new tags.
+const (
+	NewTagsReport NewTags = "report"
+	NewTagsAdd    NewTags = "add"
+)
+
+// Deadband is the change below which a server sends nothing; at most one is set.
+type Deadband struct {
+	Percent  float64 `yaml:"percent"` // of the node's EURange
+	Absolute float64 `yaml:"absolute"`
+}
