@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// Broker is an MQTT broker (3.1.1 and 5) in memory on a loopback port. It lets
+// everybody in and forgets everything when it ends.
+type Broker struct {
+	server   *mqtt.Server
+	listener net.Listener
+	watchers int
+}
+
+// NewBroker binds a loopback port. Clients are served once Run is called.
+//
+// A client's receive maximum should be at least 1024: with smaller ones this
+// broker stalls instead of queueing.
+func NewBroker() (*Broker, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot bind a port for the broker: %w", err)
+	}
+	b := &Broker{listener: l, server: mqtt.New(&mqtt.Options{
+		InlineClient: true,
+		Logger:       slog.New(slog.DiscardHandler), // what matters shows at its clients
+	})}
+	if err := b.server.AddHook(new(openDoor), nil); err != nil {
+		return nil, fmt.Errorf("cannot set up the broker: %w", err)
+	}
+	if err := b.server.AddListener(listeners.NewNet("loopback", l)); err != nil {
+		return nil, fmt.Errorf("cannot set up the broker: %w", err)
+	}
+	return b, nil
+}
+
+// openDoor lets every client in and on every topic.
+type openDoor struct{ mqtt.HookBase }
+
+func (*openDoor) Provides(b byte) bool {
+	return b == mqtt.OnConnectAuthenticate || b == mqtt.OnACLCheck
+}
+
+func (*openDoor) OnConnectAuthenticate(*mqtt.Client, packets.Packet) bool { return true }
+
+func (*openDoor) OnACLCheck(*mqtt.Client, string, bool) bool { return true }
+
+// Addr is host:port of the broker.
+func (b *Broker) Addr() string { return b.listener.Addr().String() }
+
+// URL is the broker's address as configurations spell it.
+func (b *Broker) URL() string { return "mqtt://" + b.Addr() }
+
+// Watch calls fn with every message on topics that match the filter, in order of
+// each publisher, on the publisher's goroutine: fn must not block. The payload is
+// fn's to keep. Call it before Run.
+func (b *Broker) Watch(filter string, fn func(topic string, payload []byte)) error {
+	b.watchers++
+	err := b.server.Subscribe(filter, b.watchers, func(_ *mqtt.Client, _ packets.Subscription, pk packets.Packet) {
+		fn(pk.TopicName, pk.Payload)
+	})
+	if err != nil {
+		return fmt.Errorf("cannot watch %q: %w", filter, err)
+	}
+	return nil
+}
+
+// Run serves until ctx ends.
+func (b *Broker) Run(ctx context.Context) error {
+	if err := b.server.Serve(); err != nil {
+		return fmt.Errorf("broker on %s: %w", b.Addr(), err)
+	}
+	<-ctx.Done()
+	if err := b.server.Close(); err != nil {
+		return fmt.Errorf("broker on %s: %w", b.Addr(), err)
+	}
+	return nil
+}
+
+// close frees the port of a broker that never ran.
+func (b *Broker) close() { b.listener.Close() }

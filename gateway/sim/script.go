@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// Machine is a device of the story and the one sensor that it publishes, to
+// demo/{asset}/{device}/{sensor}.
+type Machine struct {
+	Asset, Device, Sensor string
+	Unit                  string // UCUM
+	Habit                 string // what is special about it, for people
+
+	every       time.Duration // between two readings
+	level, span float64       // the values swing around level by about span
+	habit       habit
+}
+
+// Topic is where the machine publishes.
+func (m *Machine) Topic() string { return "demo/" + m.Asset + "/" + m.Device + "/" + m.Sensor }
+
+// habit turns reading n into what is sent of it, and when.
+type habit func(m *Machine, n int, r message, dice *rand.Rand) []message
+
+// message is one publish. Durations count from the beginning of the story.
+type message struct {
+	send  time.Duration // when it goes out
+	taken time.Duration // when the reading was taken
+	n     int           // of the reading, which is its identity
+	value float64
+
+	skew    time.Duration // error of the machine's clock
+	seconds bool          // stamped in seconds where milliseconds are agreed
+	note    string        // what happens here, for people; mostly empty
+	silent  bool          // only a note, nothing is sent
+}
+
+// Times of the story; see the package's documentation for what they are made to
+// fit.
+const (
+	jitterMax  = 1500 * time.Millisecond // below the out-of-orderness
+	detour     = 8500 * time.Millisecond // beyond it, within the allowed lateness
+	longDetour = 25 * time.Second        // beyond the allowed lateness
+	fastClock  = 90 * time.Second
+	awake      = 14 // readings between two silences
+	asleep     = 12 // readings taken in silence, and sent in one go
+)
+
+// Cast returns the machines of the story.
+func Cast() []Machine {
+	const second = time.Second
+	return []Machine{
+		{Asset: "mixer-1", Device: "m1-gw", Sensor: "temperature", Unit: "Cel", Habit: "steady", every: second, level: 64, span: 3, habit: steady},
+		{Asset: "pump-2", Device: "p2-gw", Sensor: "pressure", Unit: "bar", Habit: "out of order, within the budget", every: second, level: 4.2, span: 0.6, habit: jittery},
+		{Asset: "oven-3", Device: "o3-gw", Sensor: "temperature", Unit: "Cel", Habit: "late, now and then too late", every: second, level: 180, span: 12, habit: late},
+		{Asset: "scale-4", Device: "s4-gw", Sensor: "weight", Unit: "kg", Habit: "repeats itself", every: second, level: 12.5, span: 1.5, habit: repeating},
+		{Asset: "press-5", Device: "p5-gw", Sensor: "vibration", Unit: "mm/s", Habit: "clock 90 s fast", every: 4 * second, level: 2.8, span: 1.1, habit: future},
+		{Asset: "tank-6", Device: "t6-gw", Sensor: "level", Unit: "%", Habit: "goes silent, comes back with a backlog", every: second, level: 55, span: 20, habit: absent},
+		{Asset: "fan-7", Device: "f7-gw", Sensor: "speed", Unit: "/min", Habit: "stamps seconds for milliseconds", every: second, level: 1450, span: 40, habit: wrongUnit},
+	}
+}
+
+// tick returns what becomes of reading n.
+func (m *Machine) tick(n int, dice *rand.Rand) []message {
+	taken := time.Duration(n) * m.every
+	swing := math.Sin(2*math.Pi*taken.Seconds()/45) + 0.3*dice.NormFloat64()
+	value := math.Round((m.level+m.span*swing)*100) / 100
+	return m.habit(m, n, message{send: taken, taken: taken, n: n, value: value}, dice)
+}
+
+func steady(_ *Machine, _ int, r message, _ *rand.Rand) []message { return []message{r} }
+
+func jittery(_ *Machine, _ int, r message, dice *rand.Rand) []message {
+	r.send += time.Duration(dice.Int64N(int64(jitterMax)))
+	return []message{r}
+}
+
+// late sends every fifth reading on a detour, so that each window is corrected,
+// and one in ten on a way so long that its window is closed on arrival.
+func late(_ *Machine, n int, r message, _ *rand.Rand) []message {
+	switch {
+	case n%10 == 7:
+		r.send += longDetour
+		r.note = "brings a reading 25 s late"
+	case n%5 == 0:
+		r.send += detour
+	}
+	return []message{r}
+}
+
+func repeating(_ *Machine, n int, r message, _ *rand.Rand) []message {
+	if n%3 != 0 {
+		return []message{r}
+	}
+	again := r
+	again.send += 2 * time.Second
+	return []message{r, again}
+}
+
+func future(_ *Machine, _ int, r message, _ *rand.Rand) []message {
+	r.skew = fastClock
+	return []message{r}
+}
+
+// absent goes on measuring while it is away; its backlog comes in order.
+func absent(_ *Machine, n int, r message, _ *rand.Rand) []message {
+	switch at := n % (awake + asleep); {
+	case at == 0 && n > 0:
+		r.note = "is back, with a backlog of " + strconv.Itoa(asleep) + " readings"
+	case at == awake:
+		quiet := r
+		quiet.silent, quiet.note = true, "goes silent"
+		r.send += time.Duration(asleep) * time.Second
+		return []message{quiet, r}
+	case at > awake:
+		r.send += time.Duration(awake+asleep-at) * time.Second
+	}
+	return []message{r}
+}
+
+func wrongUnit(_ *Machine, n int, r message, _ *rand.Rand) []message {
+	if n%10 == 6 {
+		r.seconds = true
+	}
+	return []message{r}
+}
+
+// payload is the message as it goes out, if the story began at start.
+func (m *Machine) payload(r message, start time.Time) []byte {
+	at := start.Add(r.taken + r.skew)
+	ts := at.UnixMilli()
+	if r.seconds {
+		ts = at.Unix()
+	}
+	data, err := json.Marshal(struct {
+		TS    int64   `json:"ts"`
+		Value float64 `json:"value"`
+		Unit  string  `json:"unit"`
+		ID    string  `json:"id"`
+	}{ts, r.value, m.Unit, m.Device + "-" + strconv.Itoa(r.n)})
+	if err != nil {
+		panic(err) // finite numbers and plain strings always marshal
+	}
+	return data
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Config is what a world is made from.
+type Config struct {
+	Seed uint64
+	Now  func() time.Time // the true time of this world
+	// Told, if not nil, hears what the machines do that is worth telling. It is
+	// called on their goroutines and must not block.
+	Told func(Happening)
+}
+
+// Happening is something that a machine does, for people to read.
+type Happening struct {
+	At      time.Time
+	Machine Machine
+	What    string // goes after the machine's name: "goes silent"
+}
+
+// World is a broker, four time servers and the machines of Cast.
+type World struct {
+	Broker *Broker
+	cfg    Config
+	times  []*TimeServer
+}
+
+// liarOffset is far beyond what four servers that agree to a millisecond allow.
+const liarOffset = 7 * time.Second
+
+// New binds the ports. A world that is not wanted after all is given back with
+// Close.
+func New(cfg Config) (*World, error) {
+	broker, err := NewBroker()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Broker: broker, cfg: cfg, times: []*TimeServer{
+		{Stratum: 1, Seed: cfg.Seed},
+		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 2000, Loss: 0.05, Seed: cfg.Seed},
+		{Stratum: 2, Offset: liarOffset, Seed: cfg.Seed},
+		{Stratum: 3, Offset: -400 * time.Microsecond, DriftPPB: -3000, Seed: cfg.Seed},
+	}}
+	for i, s := range w.times {
+		if err := s.Listen(cfg.Now); err != nil {
+			w.times = w.times[:i]
+			w.Close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// TimeServers are the NTP servers' addresses, host:port.
+func (w *World) TimeServers() []string {
+	addrs := make([]string, len(w.times))
+	for i, s := range w.times {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Liar is the address of the time server that lies.
+func (w *World) Liar() string {
+	for _, s := range w.times {
+		if s.Offset == liarOffset {
+			return s.Addr()
+		}
+	}
+	return ""
+}
+
+// Run tells the story until ctx ends. It may be called once.
+func (w *World) Run(ctx context.Context) error {
+	// The servers outlive the machines, so that those can say goodbye.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	world, ctx := errgroup.WithContext(ctx)
+	world.Go(func() error { return w.Broker.Run(serving) })
+	for _, s := range w.times {
+		world.Go(func() error { return s.Run(serving) })
+	}
+	world.Go(func() error {
+		defer stop()
+		return w.play(ctx)
+	})
+	return world.Wait()
+}
+
+// play runs the machines until ctx ends.
+func (w *World) play(ctx context.Context) error {
+	machines, ctx := errgroup.WithContext(ctx)
+	start := w.cfg.Now()
+	for i, m := range Cast() {
+		d := &device{
+			Machine: m, broker: w.Broker.Addr(), start: start, now: w.cfg.Now, told: w.cfg.Told,
+			dice: rand.New(rand.NewPCG(w.cfg.Seed, uint64(i))),
+		}
+		machines.Go(func() error { return d.run(ctx) })
+	}
+	return machines.Wait()
+}
+
+// Close frees the ports of a world that never ran.
+func (w *World) Close() {
+	w.Broker.close()
+	for _, s := range w.times {
+		s.conn.Close()
+	}
+}
