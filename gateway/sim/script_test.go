@@ -94,8 +94,11 @@ func TestStoryShowsEverythingInTime(t *testing.T) {
 				case p.silent:
 					note("silence", at)
 					continue
-				case p.seconds || p.skew > 0:
-					note("quarantine", at)
+				case p.seconds:
+					note("wrong unit", at)
+					continue
+				case p.skew > 0:
+					note("future", at)
 					continue
 				case ids[asset][p.n]:
 					note("duplicate", at)
@@ -104,6 +107,9 @@ func TestStoryShowsEverythingInTime(t *testing.T) {
 					ids[asset] = map[int]bool{}
 				}
 				ids[asset][p.n] = true
+				if asset == "tank-6" && p.send > p.taken {
+					note("backlog", at)
+				}
 				last := p.taken + size - (p.taken+phase)%size
 				if asset == "tank-6" && p.taken+time.Millisecond < marks[asset]-order {
 					t.Errorf("phase %v: tank-6 is behind its own clock at %v", phase, at)
@@ -127,7 +133,8 @@ func TestStoryShowsEverythingInTime(t *testing.T) {
 			}
 			for what, by := range map[string]time.Duration{
 				"provisional": 20 * time.Second, "correction": 38 * time.Second, "late": 38 * time.Second,
-				"closing": 38 * time.Second, "quarantine": 38 * time.Second, "duplicate": 38 * time.Second, "silence": 38 * time.Second,
+				"closing": 38 * time.Second, "wrong unit": 38 * time.Second, "future": 38 * time.Second, "duplicate": 38 * time.Second,
+				"silence": 38 * time.Second, "backlog": 38 * time.Second,
 			} {
 				if at, ok := first[what]; !ok || at > by {
 					t.Errorf("phase %v, lag %v: %s at %v (%v), want it by %v", phase, lag, what, at, ok, by)

@@ -25,6 +25,7 @@ func TestWorld(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := make(chan struct{})
+	var once sync.Once
 	err = w.Broker.Watch("demo/#", func(topic string, payload []byte) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -32,8 +33,8 @@ func TestWorld(t *testing.T) {
 			t.Errorf("%s: %q is no JSON", topic, payload)
 		}
 		heard[topic]++
-		if len(heard) == len(sim.Cast()) && heard["demo/mixer-1/m1-gw/temperature"] == 2 {
-			close(all)
+		if len(heard) == len(sim.Cast()) && heard["demo/mixer-1/m1-gw/temperature"] >= 2 {
+			once.Do(func() { close(all) })
 		}
 	})
 	if err != nil {
