@@ -28,6 +28,8 @@ type decoder struct {
 	places places
 	nodes  int // visited
 	depth  int
+	// feature is 1 + the index of the feature being decoded, or 0.
+	feature int
 }
 
 // noder is a type that a node of several shapes gives.
@@ -44,7 +46,7 @@ func (d *decoder) fault(n *yaml.Node, nearest, format string, args ...any) {
 
 func (d *decoder) faultAt(at place, nearest, format string, args ...any) {
 	d.faults = append(d.faults, Fault{File: d.cfg.file, Line: at.line, Column: at.column,
-		Reason: fmt.Sprintf(format, args...), Nearest: nearest})
+		Reason: fmt.Sprintf(format, args...), Nearest: nearest, feature: d.feature})
 }
 
 // value decodes n into v, which is addressable and holds its defaults.
@@ -263,8 +265,14 @@ func (d *decoder) slice(n *yaml.Node, v reflect.Value, path string) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
+		if path == "features" {
+			d.feature = i + 1
+		}
 		d.initialise(v.Index(i))
 		d.value(item, v.Index(i), at(path, i))
+	}
+	if path == "features" {
+		d.feature = 0
 	}
 }
 

@@ -86,8 +86,15 @@ func (p places) of(path string) place {
 }
 
 // nearest returns the word among the valid ones that takes the fewest edits, or
-// nothing if none is close enough to have been meant.
+// the only one that begins with word, or nothing if none is close enough to have
+// been meant.
 func nearest(word string, valid []string) string {
+	if len(word) >= 3 {
+		begins := slices.DeleteFunc(slices.Clone(valid), func(v string) bool { return !strings.HasPrefix(v, word) })
+		if len(begins) == 1 {
+			return begins[0]
+		}
+	}
 	best, cost := "", 1+max(1, len([]rune(word))/3)
 	for _, v := range valid {
 		if c := edits(strings.ToLower(word), strings.ToLower(v)); c < cost {

@@ -118,7 +118,7 @@ func durationError(text, clock string) error {
 	unit := strings.TrimSpace(clock[len(number):])
 	switch {
 	case unit == "":
-		return &wrong{reason: text + " needs a unit: ns, us, ms, s, m, h or d", nearest: text + "s"}
+		return &wrong{reason: text + " needs a unit: ns, us, ms, s, m, h or d"}
 	case unit == "d":
 		return &wrong{reason: fmt.Sprintf("%q: days are whole; write hours beside them, such as 1d12h", text)}
 	case slices.Contains(durationUnits, unit) && !strings.Contains(clock, " "):

@@ -54,5 +54,6 @@ func newRootCmd() *cobra.Command {
 		Args:          cobra.NoArgs,
 	}
 	root.AddCommand(newVersionCmd())
+	root.AddCommand(newCheckCmd(), newInitCmd())
 	return root
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/configs"
+)
+
+func newInitCmd() *cobra.Command { return initCmd(os.DirFS("/"), os.Hostname) }
+
+// initCmd takes the host's files and name as they are found.
+func initCmd(root fs.FS, hostname func() (string, error)) *cobra.Command {
+	var out string
+	var reference bool
+	cmd := &cobra.Command{
+		Use:   "init [-o FILE]",
+		Short: "Write an annotated configuration to begin with",
+		Long: `Write an annotated configuration to begin with. The NTP servers in it are those that
+this host's chrony, systemd-timesyncd or ntp was told of; public ones are never
+proposed. A file that exists is not overwritten.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := startText(root, hostname, reference)
+			if err != nil {
+				return &exitError{exitRuntime, err}
+			}
+			if out == "" || out == "-" {
+				_, err := cmd.OutOrStdout().Write(text)
+				return runtimeError(err)
+			}
+			if err := createFile(out, text); err != nil {
+				return runtimeError(err)
+			}
+			printWritten(cmd.ErrOrStderr(), out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; else standard output")
+	cmd.Flags().BoolVar(&reference, "reference", false, "write every key with its default and meaning instead")
+	return cmd
+}
+
+func startText(root fs.FS, hostname func() (string, error), reference bool) ([]byte, error) {
+	if reference {
+		return configs.Files.ReadFile("tidemark.yaml")
+	}
+	host, err := hostname()
+	if err != nil || host == "" {
+		host = "gateway-1"
+	}
+	return configs.Start(host, configs.HostServers(root))
+}
+
+// createFile writes a file that was not there.
+func createFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; remove it or name another file", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// runtimeError gives an error the exit code of a failure, and passes nil on.
+func runtimeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitRuntime, err}
+}

@@ -1,0 +1,268 @@
+package configs
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"tidemark/reading"
+)
+
+func (c *checker) inputs() {
+	if len(c.Inputs) == 0 {
+		c.notice("", "no input is configured: nothing is collected")
+	}
+	names := make([]string, len(c.Inputs))
+	for i, in := range c.Inputs {
+		p := at("inputs", i)
+		names[i] = in.Name
+		c.name(p+".name", in.Name)
+		switch {
+		case in.MQTT == nil && in.OPCUA == nil:
+			c.fault(p, "", "an input has a source: mqtt or opcua")
+		case in.MQTT != nil && in.OPCUA != nil:
+			c.fault(p+".opcua", "", "an input has one source, mqtt or opcua; make it two inputs")
+		case in.MQTT != nil:
+			c.mqtt(p+".mqtt", in.MQTT)
+		default:
+			c.opcua(p+".opcua", in.OPCUA)
+		}
+		c.timestamps(p+".timestamps", &in)
+	}
+	c.unique("input", "inputs", names)
+}
+
+func (c *checker) timestamps(p string, in *Input) {
+	t := in.Timestamps
+	if in.MQTT != nil && t.Use == UseServer {
+		c.fault(p+".use", "", "MQTT has no server timestamps; use source or ingest")
+	}
+	if in.MQTT != nil && t.WhenWrong == reading.PolicyUseServer {
+		c.fault(p+".when_wrong", "use_ingest", "MQTT has no server timestamps")
+	}
+	if t.WhenWrong == reading.PolicyTrusted {
+		c.notice(p+".when_wrong", "the times of input %q are trusted without check: for benches, simulators and replayed history", in.Name)
+	}
+	within(c, p+".max_ahead", t.MaxAhead, 0, Day)
+	within(c, p+".max_behind", t.MaxBehind, Duration(time.Second), 3660*Day)
+	within(c, p+".max_delay", t.MaxDelay, Duration(time.Millisecond), Duration(time.Hour))
+}
+
+// connection checks what every MQTT session has.
+func (c *checker) connection(p string, u URL, tls TLS, login Login) {
+	secure := u.Scheme == "mqtts" || u.Scheme == "wss"
+	schemes := []string{"mqtt", "mqtts", "ws", "wss"}
+	if u.Host != "" && !slices.Contains(schemes, u.Scheme) {
+		near := map[string]string{"tcp": "mqtt", "ssl": "mqtts", "tls": "mqtts", "http": "ws", "https": "wss"}[u.Scheme]
+		if near == "" {
+			near = nearest(u.Scheme, schemes)
+		}
+		if near != "" {
+			v := u
+			v.Scheme = near
+			near = v.String()
+		}
+		c.fault(p+".url", near, "%q is no MQTT scheme; use mqtt, mqtts, ws or wss", clip(u.Scheme))
+	} else if u.Hostname() == "" && u.Scheme != "" {
+		c.fault(p+".url", "", "the address names no host")
+	} else if !secure && tls != (TLS{}) {
+		v := u
+		v.Scheme = map[string]string{"mqtt": "mqtts", "ws": "wss"}[u.Scheme]
+		c.fault(p+".tls", v.String(), "tls has no effect with %s", u.Scheme)
+	}
+	if (tls.Cert != "") != tls.Key.Given() {
+		c.fault(p+".tls", "", "cert and key go together")
+	}
+	if login.Password.Given() && login.User == "" {
+		c.fault(p+".login", "", "a password needs a user")
+	}
+	if login.Password.Given() && !secure && u.Scheme != "" && !local(u.Hostname()) {
+		c.notice(p+".url", "the password travels unencrypted to %s", u.Host)
+	}
+}
+
+// local reports whether a host is this one by its name.
+func local(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}
+
+func (c *checker) mqtt(p string, m *MQTTInput) {
+	c.connection(p, m.URL, m.TLS, m.Login)
+	c.clientID(p+".client_id", m.ClientID)
+	within(c, p+".receive_maximum", m.ReceiveMaximum, 1, 65535)
+	if len(m.Subscribe) == 0 {
+		c.fault(p+".subscribe", "", "an MQTT input subscribes to something")
+	}
+	unpaced := 0
+	for i := range m.Subscribe {
+		unpaced += c.subscribe(at(p+".subscribe", i), &m.Subscribe[i])
+		for j := range i {
+			if m.Subscribe[j].Topic == m.Subscribe[i].Topic {
+				c.fault(at(p+".subscribe", i)+".topic", "", "this topic is subscribed to twice; one subscription reads all its sensors")
+				break
+			}
+		}
+	}
+	if unpaced > 0 {
+		c.notice(p, "%d sensors have no expect_every: their features' coverage has no ratio", unpaced)
+	}
+}
+
+// subscribe returns how many sensors have no expect_every.
+func (c *checker) subscribe(p string, s *Subscribe) (unpaced int) {
+	captured := c.topic(p+".topic", s.Topic)
+	within(c, p+".qos", s.QoS, 0, 2)
+	if s.QoS == 0 {
+		c.notice(p+".qos", "with qos 0 the broker forgets a message at once: what comes while the gateway is down or full is lost")
+	}
+	if strings.ContainsAny(s.Share, "/+#") {
+		c.fault(p+".share", "", "the group of a shared subscription has no / + or #")
+	}
+	for _, o := range []struct {
+		key    string
+		origin Origin
+	}{{"asset", s.Asset}, {"device", s.Device}, {"lifecycle", s.Lifecycle}, {"sensor", s.Sensor}} {
+		if o.origin.Given() && slices.Contains(captured, o.key) {
+			c.fault(p+"."+o.key, "", "the topic names the %s already, by {%s}", o.key, o.key)
+		}
+		if o.origin.Text != "" {
+			c.name(p+"."+o.key, o.origin.Text)
+		}
+	}
+	named := s.Sensor.Given() || slices.Contains(captured, "sensor")
+	switch {
+	case named && s.Value.Path == "" && !c.places.given(p+".value"):
+		c.fault(p, "", "the sensor is named by the topic or a field, so value: {path: …} must say where its value is")
+	case !named && s.Value.Path != "":
+		c.fault(p+".value", "", "value wants to know the sensor: {sensor} in the topic, or sensor: {path: …}")
+	case !named && len(s.Sensors) == 0:
+		c.fault(p, "", "no sensor is read: give sensors, or sensor and value for payloads that name it")
+	}
+	for i := range s.Sensors {
+		c.sensor(at(p+".sensors", i), &s.Sensors[i], named)
+		if s.Sensors[i].ExpectEvery == 0 {
+			unpaced++
+		}
+	}
+	return unpaced
+}
+
+func (c *checker) sensor(p string, s *Sensor, named bool) {
+	c.name(p, s.Name)
+	if named && c.places.given(p+".path") {
+		c.fault(p+".path", "", "where the payload names the sensor, value.path says where its value is")
+	}
+	if s.Type != TypeNumber {
+		for _, key := range []string{"range", "scale", "offset", "unit"} {
+			if c.places.given(p + "." + key) {
+				c.fault(p+"."+key, "", "a %s has no %s", s.Type, key)
+			}
+		}
+	}
+	if s.Scale == 0 {
+		c.fault(p+".scale", "", "a scale of 0 makes every value the same")
+	}
+	if c.places.given(p + ".expect_every") {
+		within(c, p+".expect_every", s.ExpectEvery, Duration(time.Millisecond), 366*Day)
+	}
+	c.unit(p+".unit", s.Unit)
+}
+
+// misunits are unit spellings that UCUM has otherwise.
+var misunits = map[string]string{
+	"°C": "Cel", "C": "Cel", "degC": "Cel", "celsius": "Cel", "°F": "[degF]", "degF": "[degF]", "rpm": "{rpm}/min", "RPM": "{rpm}/min",
+	"psi": "[psi]", "sec": "s", "hr": "h", "percent": "%", "µm": "um", "Ω": "Ohm", "m³/h": "m3/h", "m/s²": "m/s2",
+}
+
+// unit reports what cannot be UCUM: it is ASCII without spaces (UCUM §1).
+func (c *checker) unit(p, unit string) {
+	if near, ok := misunits[unit]; ok {
+		c.fault(p, near, "%q is no UCUM unit", unit)
+	} else if strings.ContainsFunc(unit, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		c.fault(p, "", "%q is no UCUM unit: those are ASCII without spaces", clip(unit))
+	}
+}
+
+var captures = []string{"asset", "device", "sensor", "lifecycle"}
+
+// topic checks a filter and returns what it captures (MQTT 5 §4.7).
+func (c *checker) topic(p, topic string) (captured []string) {
+	if topic == "" {
+		c.fault(p, "", "a topic cannot be empty")
+		return nil
+	}
+	if len(topic) > 65535 || strings.ContainsRune(topic, 0) {
+		c.fault(p, "", "a topic is at most 65535 bytes long")
+		return nil
+	}
+	if strings.HasPrefix(topic, "$share/") {
+		c.fault(p, "", "a shared subscription is written as share: GROUP beside the topic")
+		return nil
+	}
+	levels := strings.Split(topic, "/")
+	for i, level := range levels {
+		switch {
+		case level == "#" && i != len(levels)-1:
+			c.fault(p, "", "# stands for all levels below and comes last")
+		case level == "#" || level == "+":
+		case strings.HasPrefix(level, "{") && strings.HasSuffix(level, "}"):
+			name := level[1 : len(level)-1]
+			if !slices.Contains(captures, name) {
+				near := nearest(name, captures)
+				if near != "" {
+					near = "{" + near + "}"
+				}
+				c.fault(p, near, "a topic has no %q; it can name {asset}, {device}, {sensor} and {lifecycle}", clip(level))
+			} else if slices.Contains(captured, name) {
+				c.fault(p, "", "{%s} stands in the topic twice", name)
+			}
+			captured = append(captured, name)
+		case strings.ContainsAny(level, "+#{}"):
+			c.fault(p, "", "in %q a wildcard or a name in braces shares its level; it takes the whole level", clip(level))
+		}
+	}
+	return captured
+}
+
+func (c *checker) opcua(p string, o *OPCUA) {
+	if o.Endpoint.Host != "" && o.Endpoint.Scheme != "opc.tcp" {
+		u := o.Endpoint
+		u.Scheme = "opc.tcp"
+		c.fault(p+".endpoint", u.String(), "%q is no OPC UA scheme", clip(o.Endpoint.Scheme))
+	}
+	if o.Security == "none" {
+		c.notice(p+".security", "the connection is neither signed nor encrypted")
+	}
+	if o.Login.Password.Given() && o.Login.User == "" {
+		c.fault(p+".login", "", "a password needs a user")
+	}
+	within(c, p+".sampling", o.Sampling, 0, Day)
+	within(c, p+".publishing", o.Publishing, Duration(10*time.Millisecond), Day)
+	within(c, p+".backfill.max", o.Backfill.Max, 0, 366*Day)
+	if len(o.Nodes) == 0 {
+		c.fault(p+".nodes", "", "an OPC UA input names nodes")
+	}
+	for i, n := range o.Nodes {
+		c.nodes(at(p+".nodes", i), &n)
+	}
+}
+
+func (c *checker) nodes(p string, n *Nodes) {
+	switch {
+	case n.Tags != "" && (n.Under != "" || n.Match != "" || len(n.Exclude) > 0):
+		c.fault(p, "", "nodes come from tags: FILE or from under and match, not both")
+	case n.Tags == "" && n.Under == "":
+		c.fault(p, "", "names no nodes: give under and match, or tags: FILE")
+	case n.Tags == "" && !strings.Contains(n.Match, "{sensor}"):
+		c.fault(p+".match", "{asset}/{sensor}", "match names the {sensor} in the browse path")
+	}
+	if n.Deadband.Percent < 0 || n.Deadband.Percent > 100 {
+		c.fault(p+".deadband.percent", "", "%v is out of range: 0 to 100", n.Deadband.Percent)
+	}
+	if n.Deadband.Absolute < 0 {
+		c.fault(p+".deadband.absolute", "", "a deadband is not below 0")
+	}
+	if n.Deadband.Percent != 0 && n.Deadband.Absolute != 0 {
+		c.fault(p+".deadband", "", "a deadband is percent or absolute, not both")
+	}
+}

@@ -1,0 +1,151 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxFile bounds a configuration's size; a thousand sensors take some 100 KB.
+const maxFile = 16 << 20
+
+// Load reads and checks a file. The error is Faults, or that of reading the file.
+// With Faults that lie in features only, the tree is there too: without them.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("cannot read configuration %s: larger than %d MiB", path, maxFile>>20)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
+	}
+	return Parse(path, data, host)
+}
+
+// Parse checks a configuration. name stands in faults, and relative paths are
+// taken from its directory; host is the default of gateway.id. The error is
+// Faults; with Faults that lie in features only, the tree is there too: without
+// them.
+func Parse(name string, data []byte, host string) (*Config, error) {
+	cfg := &Config{file: name, places: places{"": {1, 1}}}
+	d := &decoder{cfg: cfg, places: cfg.places}
+	d.initialise(reflect.ValueOf(cfg).Elem())
+	root, err := document(name, data)
+	if err != nil {
+		return nil, err
+	}
+	if root != nil {
+		d.value(root, reflect.ValueOf(cfg).Elem(), "")
+	}
+	c := newChecker(cfg, d.faults)
+	c.complete(host)
+	c.check()
+	return c.result()
+}
+
+// document returns the root of the one document in data, nil if there is none.
+func document(name string, data []byte) (*yaml.Node, error) {
+	fail := func(at place, reason string) (*yaml.Node, error) {
+		return nil, Faults{{File: name, Line: at.line, Column: at.column, Reason: reason}}
+	}
+	if at, reason := unreadable(data); reason != "" {
+		return fail(at, reason)
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	var doc, next yaml.Node
+	for i, n := range []*yaml.Node{&doc, &next} {
+		switch err := loader.Load(n); {
+		case errors.Is(err, io.EOF):
+			n.Kind = 0
+		case err != nil:
+			at, reason := yamlFault(err)
+			return fail(at, reason)
+		case i == 1:
+			return fail(place{next.Line, next.Column}, "a second document begins here; a configuration is one")
+		}
+	}
+	if doc.Kind == 0 || len(doc.Content) == 0 || null(doc.Content[0]) {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+// unreadable finds what the YAML reader refuses without saying where.
+func unreadable(data []byte) (place, string) {
+	at := place{1, 1}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return at, "not UTF-8 text"
+		case r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0x7f:
+			return at, fmt.Sprintf("the control character U+%04X cannot stand in a configuration", r)
+		case r == '\n':
+			at = place{at.line + 1, 0}
+		}
+		at.column++
+		i += size
+	}
+	return at, ""
+}
+
+// yamlFault turns the library's error into a place and a reason.
+func yamlFault(err error) (place, string) {
+	var e *yaml.LoadError
+	if !errors.As(err, &e) {
+		return place{1, 1}, strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	at := place{max(1, e.Mark.Line), max(1, e.Mark.Column)}
+	reason := strings.TrimPrefix(e.Message, "yaml: ")
+	if e.ContextMsg != "" {
+		at = place{max(1, e.ContextMark.Line), max(1, e.ContextMark.Column)}
+		reason = fmt.Sprintf("%s (%s, at line %d)", reason, e.ContextMsg, e.Mark.Line)
+	}
+	if strings.Contains(reason, "tab character") {
+		at = place{max(1, e.Mark.Line), max(1, e.Mark.Column)}
+		reason = "a tab stands where the indentation wants spaces"
+	}
+	return at, "not YAML: " + reason
+}
+
+// result parts faults of features from the others.
+func (c *checker) result() (*Config, error) {
+	faults := c.faults.sort()
+	if len(faults) == 0 {
+		return c.Config, nil
+	}
+	if slices.ContainsFunc(faults, func(f Fault) bool { return f.feature == 0 }) {
+		return nil, faults
+	}
+	kept := []Feature{}
+	for i, f := range c.Features {
+		mine := slices.DeleteFunc(slices.Clone(faults), func(x Fault) bool { return x.feature != i+1 })
+		if len(mine) == 0 {
+			kept = append(kept, f)
+		} else {
+			c.Disabled = append(c.Disabled, DisabledFeature{f.Name, mine})
+		}
+	}
+	c.Features = kept
+	return c.Config, faults
+}

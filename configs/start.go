@@ -1,0 +1,43 @@
+package configs
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"strings"
+	"text/template"
+)
+
+//go:embed start.yaml.tmpl
+var startText string
+
+// Start returns an annotated configuration to begin with: a broker on this host,
+// one topic, one feature, and the NTP servers that are not public.
+func Start(host string, servers []HostServer) ([]byte, error) {
+	t, err := template.New("start").Funcs(template.FuncMap{"yaml": quoted}).Parse(startText)
+	if err != nil {
+		return nil, err
+	}
+	var proposed, public []HostServer
+	for _, s := range servers {
+		if s.Public {
+			public = append(public, s)
+		} else {
+			proposed = append(proposed, s)
+		}
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public})
+	return b.Bytes(), err
+}
+
+// quoted returns s as a YAML value: plain if it is a plain word, else in double
+// quotes.
+func quoted(s string) (string, error) {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" &&
+		strings.ContainsAny(s[:1], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") {
+		return s, nil
+	}
+	b, err := json.Marshal(s)
+	return string(b), err
+}
