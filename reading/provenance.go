@@ -53,6 +53,10 @@ type ClockSegment struct {
 	StartBootNS    int64 // CLOCK_BOOTTIME at the start
 	StartGatewayMS int64 // gateway time at the start
 	Servers        uint8 // NTP servers agreeing
+	// WallMinusBootNS is the wall clock minus CLOCK_BOOTTIME in this epoch: less
+	// it, an ingest time of this segment is a point on CLOCK_BOOTTIME, where the
+	// bound and later corrections are reckoned.
+	WallMinusBootNS int64
 }
 
 // SourceVerdict is what is known of a source's clock.
