@@ -70,6 +70,7 @@ func (c *checker) check() {
 		within(c, "limits.forget_after", c.Limits.ForgetAfter, Duration(time.Minute), 366*Day)
 	}
 	within(c, "limits.duplicate_horizon", c.Limits.DuplicateHorizon, 0, 366*Day)
+	within(c, "limits.catchup_max", c.Limits.CatchupMax, 0, Day)
 	c.inputs()
 	c.assets()
 	c.defaults()
@@ -168,7 +169,7 @@ func splitServer(s string) (host string, ok bool) {
 
 func (c *checker) store() {
 	s := &c.Store
-	if s.Path == "" {
+	if s.Path == "" && c.places.given("store.path") {
 		c.fault("store.path", "", "the store needs a path")
 	}
 	if s.Quota > maxQuota && strconv.IntSize == 32 {

@@ -28,7 +28,7 @@ func (c *Config) CheckFiles() (Faults, []Notice) {
 		k.tlsFiles(p+".tls", u.MQTT.TLS)
 		k.secret(p+".login.password", u.MQTT.Login.Password)
 	}
-	if dir := filepath.Dir(string(c.Store.Path)); !isDir(dir) {
+	if dir := filepath.Dir(c.Store.Path.String()); !isDir(dir) {
 		k.notice("store.path", "the directory %s does not exist on this host yet", dir)
 	}
 	return k.faults.sort(), k.Notices

@@ -90,6 +90,9 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 	c.connection(p, m.URL, m.TLS, m.Login)
 	c.clientID(p+".client_id", m.ClientID)
 	within(c, p+".receive_maximum", m.ReceiveMaximum, 1, 65535)
+	within(c, p+".keep_alive", m.KeepAlive, Duration(time.Second), 65535*Duration(time.Second))
+	within(c, p+".session_expiry", m.SessionExpiry, Duration(time.Second), 3660*Day)
+	within(c, p+".max_payload", m.MaxPayload, 1, 256<<20)
 	if len(m.Subscribe) == 0 {
 		c.fault(p+".subscribe", "", "an MQTT input subscribes to something")
 	}
@@ -129,13 +132,12 @@ func (c *checker) subscribe(p string, s *Subscribe) (unpaced int) {
 			c.name(p+"."+o.key, o.origin.Text)
 		}
 	}
-	named := s.Sensor.Given() || slices.Contains(captured, "sensor")
+	named := s.namesSensors()
 	switch {
-	case named && s.Value.Path == "" && !c.places.given(p+".value"):
-		c.fault(p, "", "the sensor is named by the topic or a field, so value: {path: …} must say where its value is")
-	case !named && s.Value.Path != "":
+	case named:
+	case c.places.given(p + ".value"):
 		c.fault(p+".value", "", "value wants to know the sensor: {sensor} in the topic, or sensor: {path: …}")
-	case !named && len(s.Sensors) == 0:
+	case len(s.Sensors) == 0:
 		c.fault(p, "", "no sensor is read: give sensors, or sensor and value for payloads that name it")
 	}
 	for i := range s.Sensors {

@@ -41,7 +41,7 @@ func (c *checker) completeMQTT(p, name string, m *MQTTInput) {
 	for i := range m.Subscribe {
 		s := &m.Subscribe[i]
 		for j := range s.Sensors {
-			if x := &s.Sensors[j]; s.Value.Path == "" && !c.places.given(at(at(p+".subscribe", i)+".sensors", j)+".path") {
+			if x := &s.Sensors[j]; x.Path == "" && !s.namesSensors() {
 				x.Path = x.Name
 			}
 		}

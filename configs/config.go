@@ -64,7 +64,7 @@ const (
 
 // Store is where readings are kept and how often they are written.
 type Store struct {
-	Path     string   `yaml:"path"`
+	Path     Path     `yaml:"path"`
 	Quota    Bytes    `yaml:"quota"`  // upper bound of the file
 	Retain   Duration `yaml:"retain"` // how long readings and evidence are kept
 	WhenFull WhenFull `yaml:"when_full"`
@@ -93,6 +93,9 @@ type Limits struct {
 	// DuplicateHorizon is how long identities outlive their last window, in
 	// watermark time (SEMANTICS D3).
 	DuplicateHorizon Duration `yaml:"duplicate_horizon"`
+	// CatchupMax is how long a source may take to bring what it kept while its
+	// watermark stands still for it.
+	CatchupMax Duration `yaml:"catchup_max"`
 }
 
 // Asset is what is known of a machine besides its name.

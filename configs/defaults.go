@@ -39,7 +39,7 @@ func (s *Store) setDefaults(*Config) {
 func (w *Web) setDefaults(*Config) { w.Listen = "127.0.0.1:8080" }
 
 func (l *Limits) setDefaults(*Config) {
-	*l = Limits{MaxOpenWindows: 1_000_000, ForgetAfter: Day}
+	*l = Limits{MaxOpenWindows: 1_000_000, ForgetAfter: Day, CatchupMax: Duration(10 * time.Minute)}
 }
 
 func (d *Defaults) setDefaults(*Config) {
@@ -78,13 +78,14 @@ func (t *Timestamps) setDefaults(*Config) {
 
 func (i *Input) setDefaults(*Config) { i.Identity = IdentityAuto }
 
-func (m *MQTTInput) setDefaults(*Config) { m.ReceiveMaximum = 1024 }
+func (m *MQTTInput) setDefaults(*Config) {
+	m.ReceiveMaximum, m.MaxPayload = 2048, 1<<20
+	m.KeepAlive, m.SessionExpiry = Duration(30*time.Second), Day
+}
 
 func (s *Subscribe) setDefaults(*Config) { s.QoS, s.Format = 1, FormatJSON }
 
 func (s *Sensor) setDefaults(*Config) { s.Type, s.Scale = TypeNumber, 1 }
-
-func (v *ValueField) setDefaults(*Config) { v.Type = TypeNumber }
 
 func (o *OPCUA) setDefaults(*Config) {
 	o.Security = "Basic256Sha256/SignAndEncrypt"

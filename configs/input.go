@@ -1,6 +1,11 @@
 package configs
 
-import "tidemark/reading"
+import (
+	"slices"
+	"strings"
+
+	"tidemark/reading"
+)
 
 // Input is one source of readings: exactly one of MQTT and OPCUA is set.
 type Input struct {
@@ -53,7 +58,15 @@ type MQTTInput struct {
 	TLS      TLS    `yaml:"tls"`
 	Login    Login  `yaml:"login"`
 	// ReceiveMaximum is how many messages may wait for our acknowledgement.
-	ReceiveMaximum int         `yaml:"receive_maximum"`
+	ReceiveMaximum int `yaml:"receive_maximum"`
+	// KeepAlive is how long a silent connection goes unproven.
+	KeepAlive Duration `yaml:"keep_alive"`
+	// SessionExpiry is how long the broker keeps the session, and in it what comes
+	// while we are away.
+	SessionExpiry Duration `yaml:"session_expiry"`
+	// MaxPayload is the size above which a payload is refused unread.
+	MaxPayload Bytes `yaml:"max_payload"`
+
 	Subscribe      []Subscribe `yaml:"subscribe,required"`
 }
 
@@ -89,6 +102,7 @@ type Subscribe struct {
 	Format Format `yaml:"format"`
 	// Each is the path of an array of readings; "@this" where the payload is the
 	// array. Empty: the payload is one object.
+	// An object there has a member per reading.
 	Each string `yaml:"each"`
 
 	Time    TimeField    `yaml:"time"`
@@ -102,12 +116,20 @@ type Subscribe struct {
 	Lifecycle Origin `yaml:"lifecycle"`
 
 	// Payloads that name the sensor: Sensor says where, Value where its value is.
-	// With a {sensor} in the topic Value stands alone. If Sensors are given too,
-	// only those are taken, and their Path is empty.
+	// With {sensor} in the topic, or an object at Each, whose keys are the names
+	// then, Value stands alone. If Sensors are given too, only those are taken, and
+	// their Path is empty.
 	Sensor Origin     `yaml:"sensor"`
 	Value  ValueField `yaml:"value"`
 	// Payloads with a field per sensor: a mapping by name in the file.
 	Sensors []Sensor `yaml:"sensors"`
+}
+
+// namesSensors reports whether topic or payload name the sensor, so that Value
+// holds; else every sensor has a field of its own.
+func (s *Subscribe) namesSensors() bool {
+	return s.Sensor.Given() || slices.Contains(strings.Split(s.Topic, "/"), "{sensor}") ||
+		s.Each != "" && (len(s.Sensors) == 0 || s.Value.Path != "")
 }
 
 // Field is a place in the payload.
@@ -133,8 +155,8 @@ type QualityField struct {
 // ValueField is the place of the value where the sensor is named elsewhere, and
 // what holds for every sensor unless Sensors say otherwise.
 type ValueField struct {
-	Path string    `yaml:"path,required"`
-	Type ValueType `yaml:"type"`
+	Path string    `yaml:"path"` // empty: the payload or element is the value
+	Type ValueType `yaml:"type"` // empty: any
 	// Unit is UCUM, or the path of a field with it.
 	Unit Origin `yaml:"unit"`
 }
@@ -153,7 +175,7 @@ func (o Origin) Given() bool { return o != Origin{} }
 type Sensor struct {
 	Name string    `yaml:",key"`
 	Path string    `yaml:"path"` // default: the sensor's name
-	Unit string    `yaml:"unit"` // UCUM
+	Unit string    `yaml:"unit"` // UCUM; empty: as Value says
 	Type ValueType `yaml:"type"`
 	// Range, if not nil, is the span of possible values after scaling, ends
 	// included; a value outside is bad.

@@ -267,6 +267,9 @@ func (u *URL) parse(text string) error {
 // Path is a file. A relative one is taken from the configuration's directory.
 type Path string
 
+// String returns the path.
+func (p Path) String() string { return string(p) }
+
 // Zone is a time zone by its IANA name.
 type Zone struct{ *time.Location }
 
