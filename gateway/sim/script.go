@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Machine is a device of the story and the one sensor that it publishes, to
-// demo/{asset}/{device}/{sensor}.
+// Machine is a device of the story and the one sensor that it publishes, as a
+// field of that name, to line/{asset}/{device}/telemetry.
 type Machine struct {
 	Asset, Device, Sensor string
-	Unit                  string // UCUM
 	Habit                 string // what is special about it, for people
 
 	every       time.Duration // between two readings
@@ -21,7 +20,7 @@ type Machine struct {
 }
 
 // Topic is where the machine publishes.
-func (m *Machine) Topic() string { return "demo/" + m.Asset + "/" + m.Device + "/" + m.Sensor }
+func (m *Machine) Topic() string { return "line/" + m.Asset + "/" + m.Device + "/telemetry" }
 
 // habit turns reading n into what is sent of it, and when.
 type habit func(m *Machine, n int, r message, dice *rand.Rand) []message
@@ -52,15 +51,19 @@ const (
 
 // Cast returns the machines of the story.
 func Cast() []Machine {
-	const second = time.Second
+	const (
+		second      = time.Second
+		temperature = "temperature" // Cel
+		vibration   = "vibration"   // mm/s
+	)
 	return []Machine{
-		{Asset: "mixer-1", Device: "m1-gw", Sensor: "temperature", Unit: "Cel", Habit: "steady", every: second, level: 64, span: 3, habit: steady},
-		{Asset: "pump-2", Device: "p2-gw", Sensor: "pressure", Unit: "bar", Habit: "out of order, within the budget", every: second, level: 4.2, span: 0.6, habit: jittery},
-		{Asset: "oven-3", Device: "o3-gw", Sensor: "temperature", Unit: "Cel", Habit: "late, now and then too late", every: second, level: 180, span: 12, habit: late},
-		{Asset: "scale-4", Device: "s4-gw", Sensor: "weight", Unit: "kg", Habit: "repeats itself", every: second, level: 12.5, span: 1.5, habit: repeating},
-		{Asset: "press-5", Device: "p5-gw", Sensor: "vibration", Unit: "mm/s", Habit: "clock 90 s fast", every: 4 * second, level: 2.8, span: 1.1, habit: future},
-		{Asset: "tank-6", Device: "t6-gw", Sensor: "level", Unit: "%", Habit: "goes silent, comes back with a backlog", every: second, level: 55, span: 20, habit: absent},
-		{Asset: "fan-7", Device: "f7-gw", Sensor: "speed", Unit: "/min", Habit: "stamps seconds for milliseconds", every: second, level: 1450, span: 40, habit: wrongUnit},
+		{Asset: "mixer-1", Device: "m1", Sensor: temperature, Habit: "steady", every: second, level: 64, span: 3, habit: steady},
+		{Asset: "pump-2", Device: "p2", Sensor: vibration, Habit: "out of order, within the budget", every: second, level: 4.2, span: 0.6, habit: jittery},
+		{Asset: "oven-3", Device: "o3", Sensor: temperature, Habit: "late, now and then too late", every: second, level: 170, span: 12, habit: late},
+		{Asset: "saw-4", Device: "s4", Sensor: vibration, Habit: "repeats itself", every: second, level: 12.5, span: 1.5, habit: repeating},
+		{Asset: "press-5", Device: "x5", Sensor: vibration, Habit: "clock 90 s fast", every: 4 * second, level: 7.8, span: 1.1, habit: future},
+		{Asset: "tank-6", Device: "t6", Sensor: temperature, Habit: "goes silent, comes back with a backlog", every: second, level: 35, span: 8, habit: absent},
+		{Asset: "fan-7", Device: "f7", Sensor: vibration, Habit: "stamps seconds for milliseconds", every: second, level: 2.9, span: 0.4, habit: wrongUnit},
 	}
 }
 
@@ -131,17 +134,13 @@ func wrongUnit(_ *Machine, n int, r message, _ *rand.Rand) []message {
 
 // payload is the message as it goes out, if the story began at start.
 func (m *Machine) payload(r message, start time.Time) []byte {
-	at := start.Add(r.taken + r.skew)
-	ts := at.UnixMilli()
+	ts := start.Add(r.taken + r.skew).UnixMilli()
 	if r.seconds {
-		ts = at.Unix()
+		ts /= 1000
 	}
-	data, err := json.Marshal(struct {
-		TS    int64   `json:"ts"`
-		Value float64 `json:"value"`
-		Unit  string  `json:"unit"`
-		ID    string  `json:"id"`
-	}{ts, r.value, m.Unit, m.Device + "-" + strconv.Itoa(r.n)})
+	data, err := json.Marshal(map[string]any{
+		"ts": ts, "id": m.Device + "-" + strconv.Itoa(r.n), "quality": "good", m.Sensor: r.value,
+	})
 	if err != nil {
 		panic(err) // finite numbers and plain strings always marshal
 	}

@@ -150,15 +150,14 @@ func TestPayloadIsWhatTheMachineMeans(t *testing.T) {
 	f := func(r message, ts int64) {
 		t.Helper()
 		var got struct {
-			TS    int64
-			Value float64
-			Unit  string
-			ID    string
+			TS          int64
+			Temperature float64
+			ID, Quality string
 		}
 		if err := json.Unmarshal(m.payload(r, start), &got); err != nil {
 			t.Fatal(err)
 		}
-		if got.TS != ts || got.Value != 1.5 || got.Unit != "Cel" || got.ID != "m1-gw-3" {
+		if got.TS != ts || got.Temperature != 1.5 || got.Quality != "good" || got.ID != "m1-3" {
 			t.Errorf("%+v: got %+v, want ts %d", r, got, ts)
 		}
 	}

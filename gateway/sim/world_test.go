@@ -26,14 +26,14 @@ func TestWorld(t *testing.T) {
 	}
 	all := make(chan struct{})
 	var once sync.Once
-	err = w.Broker.Watch("demo/#", func(topic string, payload []byte) {
+	err = w.Broker.Watch("line/#", func(topic string, payload []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !json.Valid(payload) {
 			t.Errorf("%s: %q is no JSON", topic, payload)
 		}
 		heard[topic]++
-		if len(heard) == len(sim.Cast()) && heard["demo/mixer-1/m1-gw/temperature"] >= 2 {
+		if len(heard) == len(sim.Cast()) && heard["line/mixer-1/m1/telemetry"] >= 2 {
 			once.Do(func() { close(all) })
 		}
 	})
