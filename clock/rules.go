@@ -188,7 +188,7 @@ func (j *judgement) structuralFault() reading.Reason {
 	switch {
 	case h.ValueChanged && h.SameTimeRun >= frozenRun && j.standstill() > frozenLag+h.ResolutionNS:
 		return reading.Frozen
-	case h.CounterSlopeOne && g.Number.Sent && g.Number.whole() && g.Number.in(g.Number.Unit) < sentinelBelow:
+	case h.CounterSlopeOne && g.Number.Sent && g.Number.Whole && g.Number.in(g.Number.Unit) < sentinelBelow:
 		return reading.UptimeCounter
 	case h.Ordered && h.PrevNS != reading.NoTime && j.ts != reading.NoTime && h.PrevNS-j.ts > regressionAbove:
 		return reading.Regression

@@ -53,7 +53,7 @@ func newRootCmd() *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newVersionCmd())
+	root.AddCommand(newVersionCmd(), newJudgeCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
 	return root
 }
