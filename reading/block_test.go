@@ -2,6 +2,7 @@ package reading_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
 	"tidemark/reading"
@@ -162,7 +164,14 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 	b.Readings[3].Value, b.Readings[4].Value = reading.TextValue("RUN"), reading.BoolValue(true)
 	b.Readings[5].ID, b.Readings[6].Source.Raw = "e1", "yesterday"
-	block := reading.AppendBatch(nil, b)
+	packed := reading.AppendBatch(nil, b)
+	for _, block := range [][]byte{packed, plain(t, packed)} {
+		damage(t, block)
+	}
+}
+
+func damage(t *testing.T, block []byte) {
+	t.Helper()
 	for n := range block {
 		if _, err := reading.DecodeBatch(block[:n]); err == nil {
 			t.Errorf("cut at %d of %d: no error", n, len(block))
@@ -182,6 +191,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		b.Readings = append(b.Readings, steady(i))
 	}
 	f.Add(reading.AppendBatch(nil, b))
+	f.Add(plain(f, reading.AppendBatch(nil, b)))
 	f.Fuzz(func(t *testing.T, block []byte) {
 		b, err := reading.DecodeBatch(block)
 		if err != nil {
@@ -195,6 +205,25 @@ func FuzzDecodeBatch(f *testing.F) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// plain is the same block, stored without compression: what a fuzzer can work on.
+func plain(t testing.TB, block []byte) []byte {
+	t.Helper()
+	if block[1] == 0 {
+		return block
+	}
+	_, n := binary.Uvarint(block[2:])
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	body, err := d.DecodeAll(block[2+n:], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte{block[0], 0}, body...)
 }
 
 func FuzzDecodeReading(f *testing.F) {
