@@ -21,6 +21,11 @@ const (
 	// EmitWatermark is the new combined watermark of a feature of scope input.
 	// Not sent upstream.
 	EmitWatermark
+	// EmitSilent says once that a sensor has said nothing for longer than its
+	// alarm_after although its input is alive.
+	EmitSilent
+	// EmitResumed says that a silent sensor speaks again.
+	EmitResumed
 )
 
 // Cause is why a result came out.
@@ -70,9 +75,11 @@ type FeatureID struct {
 // equal emissions have equal bytes, which is what the journal's digest rests on.
 type Emission struct {
 	Kind    EmissionKind
-	Feature FeatureID // all but EmitDuplicate and EmitQuarantine
+	Feature FeatureID // all but EmitDuplicate, EmitQuarantine, EmitSilent and EmitResumed
 
-	// The key, of EmitFeature, EmitClosed and EmitLate.
+	// The key, of EmitFeature, EmitClosed and EmitLate. EmitSilent and EmitResumed
+	// name the sensor, and in StartMS the event time of its last reading, NoTime
+	// if it had none.
 	Asset, Lifecycle, Sensor string // Sensor is the group's name for a group
 	StartMS, EndMS           int64
 	Revision                 uint32 // EmitFeature, EmitClosed; 0 closes a window that gave no result
@@ -87,11 +94,13 @@ type Emission struct {
 	Inputs       InputSummary
 	PartialStart bool // the window straddles the store's birth
 
+	QuietMS int64 // EmitSilent, EmitResumed: gateway time since the sensor's last sign of life
+
 	WatermarkMS    int64 // combined watermark at the emission; NoTime before the first
 	MaterializedNS int64 // wall time of the commit; 0 in replay
 
 	// Of EmitLate, EmitDuplicate and EmitQuarantine.
-	Reason   Reason // EmitLate; a quarantine's reason stands in the reading's stamp
+	Reason   Reason // EmitLate, and an EmitClosed before its time; a quarantine's reason stands in the reading's stamp
 	Conflict bool   // EmitDuplicate: same id, other content (D2)
 	Reading  *reading.Reading
 }
@@ -104,9 +113,12 @@ type NamedValue struct {
 
 // Coverage says how much of a window was seen.
 type Coverage struct {
-	Expected     int64 // readings by expect_every; -1 if not configured
-	Observed     int64
-	LongestGapMS int64 // longest stretch without a reading, window edges included; -1 if not known
+	Expected int64 // readings by expect_every; -1 if not configured
+	Observed int64
+	// LongestGapMS is the longest stretch without a reading, window edges
+	// included. It is exact for definitions that keep samples and for up to 32
+	// readings, else counted in steps of 1/1024 of the window.
+	LongestGapMS int64
 	CoveredMS    int64 // time covered by held values; -1 if not known
 	Certain      int64 // readings whose whole error interval lies inside
 }
@@ -122,5 +134,11 @@ type ClockSummary struct {
 	Flags    reading.Flags
 }
 
-// InputSummary names the partitions that the combined watermark was taken over.
-type InputSummary struct{ Active, Idle, Stalled []string }
+// InputSummary names the partitions that the combined watermark was taken over:
+// input, input/device or input/asset/sensor, after the feature's scope. Where
+// there are many, the counts are complete and the names are the first few,
+// those furthest behind first.
+type InputSummary struct {
+	Active, Idle, Stalled                []string
+	ActiveCount, IdleCount, StalledCount int
+}
