@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -185,7 +184,7 @@ func (c *checker) store() {
 		c.fault("store.commit_interval", "", "commit_interval %v is below commit_min_gap %v", s.CommitInterval, s.CommitMinGap)
 	}
 	if s.DailyBudget != 0 {
-		within(c, "store.daily_budget", s.DailyBudget, 10e6, math.MaxInt64)
+		within(c, "store.daily_budget", s.DailyBudget, 10e6, 1e15)
 	}
 }
 
@@ -211,9 +210,9 @@ func (c *checker) assets() {
 			q := at(p+".lifecycles", j)
 			c.name(q+".id", l.ID)
 			switch {
-			case j > 0 && !l.From.Given():
+			case j > 0 && !c.places.given(q+".from"):
 				c.fault(q, "", "every lifecycle but the first needs a from")
-			case j > 0 && a.Lifecycles[j-1].From >= l.From:
+			case j > 0 && l.From.Given() && a.Lifecycles[j-1].From >= l.From:
 				c.fault(q+".from", "", "lifecycles stand in order of time, and %v is not after %v", l.From, a.Lifecycles[j-1].From)
 			}
 		}

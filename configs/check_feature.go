@@ -78,7 +78,7 @@ func (c *checker) feature(p string, f *Feature) {
 	within(c, p+".version", f.Version, 1, 1<<30)
 	c.selection(p+".select", &f.Select)
 	c.functions(p+".functions", f.Functions)
-	if c.places.given(p + ".group") {
+	if f.Group != "" {
 		c.name(p+".group", f.Group)
 	}
 	c.span(p+".hold.max", f.Hold.Max, 0)
@@ -91,6 +91,9 @@ func (c *checker) feature(p string, f *Feature) {
 }
 
 func (c *checker) window(p string, f *Feature) {
+	if f.Window <= 0 {
+		return // reported where it stands, in defaults
+	}
 	if f.Window+f.OutOfOrderness+f.AllowedLateness > maxSpan {
 		c.fault(p+".allowed_lateness", "", "window, out_of_orderness and allowed_lateness come to %v, more than %v: closing times would overflow",
 			f.Window+f.OutOfOrderness+f.AllowedLateness, maxSpan)

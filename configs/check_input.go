@@ -65,9 +65,9 @@ func (c *checker) connection(p string, u URL, tls TLS, login Login) {
 		c.fault(p+".url", near, "%q is no MQTT scheme; use mqtt, mqtts, ws or wss", clip(u.Scheme))
 	} else if u.Hostname() == "" && u.Scheme != "" {
 		c.fault(p+".url", "", "the address names no host")
-	} else if !secure && tls != (TLS{}) {
+	} else if (u.Scheme == "mqtt" || u.Scheme == "ws") && tls != (TLS{}) {
 		v := u
-		v.Scheme = map[string]string{"mqtt": "mqtts", "ws": "wss"}[u.Scheme]
+		v.Scheme += "s"
 		c.fault(p+".tls", v.String(), "tls has no effect with %s", u.Scheme)
 	}
 	if (tls.Cert != "") != tls.Key.Given() {
@@ -93,7 +93,7 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 	within(c, p+".keep_alive", m.KeepAlive, Duration(time.Second), 65535*Duration(time.Second))
 	within(c, p+".session_expiry", m.SessionExpiry, Duration(time.Second), 3660*Day)
 	within(c, p+".max_payload", m.MaxPayload, 1, 256<<20)
-	if len(m.Subscribe) == 0 {
+	if len(m.Subscribe) == 0 && c.places.given(p+".subscribe") {
 		c.fault(p+".subscribe", "", "an MQTT input subscribes to something")
 	}
 	unpaced := 0
@@ -107,7 +107,7 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 		}
 	}
 	if unpaced > 0 {
-		c.notice(p, "%d sensors have no expect_every: their features' coverage has no ratio", unpaced)
+		c.notice(p, "sensors without expect_every (%d): the coverage of their features has no ratio", unpaced)
 	}
 }
 
@@ -241,7 +241,7 @@ func (c *checker) opcua(p string, o *OPCUA) {
 	within(c, p+".sampling", o.Sampling, 0, Day)
 	within(c, p+".publishing", o.Publishing, Duration(10*time.Millisecond), Day)
 	within(c, p+".backfill.max", o.Backfill.Max, 0, 366*Day)
-	if len(o.Nodes) == 0 {
+	if len(o.Nodes) == 0 && c.places.given(p+".nodes") {
 		c.fault(p+".nodes", "", "an OPC UA input names nodes")
 	}
 	for i, n := range o.Nodes {

@@ -180,17 +180,21 @@ func (d *decoder) wantsMapping(n *yaml.Node, keys []string) {
 	d.fault(n, "", "wants keys and values here (%s), not %s", strings.Join(keys, ", "), shape(n))
 }
 
-// misnomers are keys that people know from elsewhere.
-var misnomers = map[string]string{
-	"size": "window", "slide": "every", "hop": "every", "lateness": "allowed_lateness", "host": "url", "broker": "url",
-	"address": "url", "server": "servers", "username": "user", "pass": "password", "topics": "subscribe", "uom": "unit",
-	"aggregations": "functions", "statistics": "functions", "topic_prefix": "prefix", "clientid": "client_id",
+// misnomers are keys that people know from elsewhere, and what may be meant.
+var misnomers = map[string][]string{
+	"size": {"window"}, "slide": {"every"}, "hop": {"every"}, "lateness": {"allowed_lateness"},
+	"host": {"url", "endpoint"}, "broker": {"url"}, "address": {"url", "endpoint"}, "server": {"url", "endpoint"},
+	"username": {"user", "login"}, "user": {"login"}, "pass": {"password", "login"}, "password": {"login"},
+	"topics": {"subscribe"}, "uom": {"unit"}, "aggregations": {"functions"}, "statistics": {"functions"},
+	"topic_prefix": {"prefix"}, "clientid": {"client_id"},
 }
 
 func (d *decoder) unknownKey(at *yaml.Node, key string, keys []string) {
 	near := nearest(key, keys)
-	if other := misnomers[strings.ToLower(key)]; near == "" && slices.Contains(keys, other) {
-		near = other
+	for _, other := range misnomers[strings.ToLower(key)] {
+		if near == "" && slices.Contains(keys, other) {
+			near = other
+		}
 	}
 	switch {
 	case key == "<<":
@@ -336,7 +340,11 @@ func shape(n *yaml.Node) string {
 // and 1.10 stay what they are.
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode || null(n) {
-		d.fault(n, "", "wants a single value here, not %s", shape(n))
+		if null(n) {
+			d.fault(n, "", "has no value; give it one or take the key away")
+		} else {
+			d.fault(n, "", "wants a single value here, not %s", shape(n))
+		}
 		return
 	}
 	if err := d.text(n.Value, v); err != nil {
@@ -366,7 +374,11 @@ func (d *decoder) text(s string, v reflect.Value) error {
 	case *reading.Level:
 		return oneOf(s, []string{"good", "uncertain", "bad"}, func(s string) { *x, _ = reading.ParseLevel(s) })
 	case *reading.TimeUnit:
-		return oneOf(s, timeUnits, func(s string) { *x = reading.TimeUnit(slices.Index(timeUnits, s)) })
+		err := oneOf(s, timeUnits, func(s string) { *x = reading.TimeUnit(slices.Index(timeUnits, s)) })
+		if w, ok := err.(*wrong); ok && w.nearest == "" {
+			w.nearest = durationWords[strings.TrimSuffix(strings.ToLower(s), "s")]
+		}
+		return err
 	}
 	switch v.Kind() {
 	case reflect.String:

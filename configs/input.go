@@ -67,7 +67,7 @@ type MQTTInput struct {
 	// MaxPayload is the size above which a payload is refused unread.
 	MaxPayload Bytes `yaml:"max_payload"`
 
-	Subscribe      []Subscribe `yaml:"subscribe,required"`
+	Subscribe []Subscribe `yaml:"subscribe,required"`
 }
 
 // TLS is how to prove both ends of a connection. The zero TLS trusts the host's

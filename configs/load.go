@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -78,7 +79,7 @@ func document(name string, data []byte) (*yaml.Node, error) {
 		case errors.Is(err, io.EOF):
 			n.Kind = 0
 		case err != nil:
-			at, reason := yamlFault(err)
+			at, reason := yamlFault(err, data)
 			return fail(at, reason)
 		case i == 1:
 			return fail(place{next.Line, next.Column}, "a second document begins here; a configuration is one")
@@ -110,7 +111,7 @@ func unreadable(data []byte) (place, string) {
 }
 
 // yamlFault turns the library's error into a place and a reason.
-func yamlFault(err error) (place, string) {
+func yamlFault(err error, data []byte) (place, string) {
 	var e *yaml.LoadError
 	if !errors.As(err, &e) {
 		return place{1, 1}, strings.TrimPrefix(err.Error(), "yaml: ")
@@ -121,15 +122,20 @@ func yamlFault(err error) (place, string) {
 		at = place{max(1, e.ContextMark.Line), max(1, e.ContextMark.Column)}
 		reason = fmt.Sprintf("%s (%s, at line %d)", reason, e.ContextMsg, e.Mark.Line)
 	}
-	if strings.Contains(reason, "tab character") {
-		at = place{max(1, e.Mark.Line), max(1, e.Mark.Column)}
-		reason = "a tab stands where the indentation wants spaces"
+	if lines := bytes.Split(data, []byte("\n")); e.Mark.Line >= 1 && e.Mark.Line <= len(lines) {
+		line := lines[e.Mark.Line-1]
+		if indent := len(line) - len(bytes.TrimLeft(line, " ")); indent < len(line) && line[indent] == '\t' {
+			return place{e.Mark.Line, indent + 1}, "not YAML: a tab stands where only spaces indent"
+		}
 	}
 	return at, "not YAML: " + reason
 }
 
 // result parts faults of features from the others.
 func (c *checker) result() (*Config, error) {
+	slices.SortStableFunc(c.Notices, func(a, b Notice) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 	faults := c.faults.sort()
 	if len(faults) == 0 {
 		return c.Config, nil

@@ -34,7 +34,7 @@ func Start(host string, servers []HostServer) ([]byte, error) {
 // quoted returns s as a YAML value: plain if it is a plain word, else in double
 // quotes.
 func quoted(s string) (string, error) {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" &&
+	if s != "" && !strings.EqualFold(s, "null") && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" &&
 		strings.ContainsAny(s[:1], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") {
 		return s, nil
 	}

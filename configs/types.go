@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // small devices have no zones of their own
 
 	"tidemark/reading"
 )
@@ -20,6 +21,15 @@ type texter interface{ parse(text string) error }
 type wrong struct{ reason, nearest string }
 
 func (w *wrong) Error() string { return w.reason }
+
+// set keeps the default where the text is wrong, so that one fault is one fault.
+func set[T any](v *T, text string, parse func(string) (T, error)) error {
+	parsed, err := parse(text)
+	if err == nil {
+		*v = parsed
+	}
+	return err
+}
 
 // Duration is a Go duration that also reads and prints days: 90s, 7d, 1d12h.
 type Duration time.Duration
@@ -134,7 +144,7 @@ func durationError(text, clock string) error {
 	return w
 }
 
-func (d *Duration) parse(text string) (err error) { *d, err = ParseDuration(text); return err }
+func (d *Duration) parse(text string) error { return set(d, text, ParseDuration) }
 
 // Bytes is a size: 64KB is 64,000, 64KiB is 65,536.
 type Bytes int64
@@ -202,7 +212,7 @@ func byteUnitError(text, number, unit string) error {
 	return w
 }
 
-func (b *Bytes) parse(text string) (err error) { *b, err = ParseBytes(text); return err }
+func (b *Bytes) parse(text string) error { return set(b, text, ParseBytes) }
 
 // Time is a moment in Unix nanoseconds, or reading.NoTime.
 type Time int64
@@ -240,7 +250,7 @@ func ParseTime(text string) (Time, error) {
 	return Time(t.UnixNano()), nil
 }
 
-func (t *Time) parse(text string) (err error) { *t, err = ParseTime(text); return err }
+func (t *Time) parse(text string) error { return set(t, text, ParseTime) }
 
 // URL is an address without user or password.
 type URL struct{ url.URL }

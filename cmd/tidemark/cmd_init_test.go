@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"tidemark/configs"
+)
+
+func runInit(t *testing.T, args ...string) (out, errOut string, err error) {
+	t.Helper()
+	host := fstest.MapFS{"etc/chrony/chrony.conf": {Data: []byte("server 10.0.3.1 iburst\npool 2.debian.pool.ntp.org iburst\n")}}
+	cmd := initCmd(host, func() (string, error) { return "line-3", nil })
+	var o, e bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&o)
+	cmd.SetErr(&e)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.Execute()
+	return o.String(), e.String(), err
+}
+
+func TestInit(t *testing.T) {
+	text, _, err := runInit(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := configs.Parse("t.yaml", []byte(text), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Gateway.ID != "line-3" || len(c.Clock.Servers) != 1 || c.Clock.Servers[0] != "10.0.3.1" {
+		t.Errorf("gateway %q, servers %v", c.Gateway.ID, c.Clock.Servers)
+	}
+	if !strings.Contains(text, "# 10.0.3.1: from /etc/chrony/chrony.conf\n") || !strings.Contains(text, "# Not proposed, since it is public: 2.debian.pool.ntp.org") {
+		t.Errorf("the servers' origin is not told:\n%s", text)
+	}
+}
+
+func TestInitWritesOnlyANewFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.yaml")
+	out, errOut, err := runInit(t, "-o", file)
+	if err != nil || out != "" || !strings.Contains(errOut, "tidemark check -c "+file) {
+		t.Fatalf("%q, %q, %v", out, errOut, err)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = runInit(t, "-o", file, "--reference")
+	var e *exitError
+	if !errors.As(err, &e) || e.code != exitRuntime || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("an existing file: %v", err)
+	}
+	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
+		t.Error("an existing file was changed")
+	}
+}
+
+func TestInitReference(t *testing.T) {
+	text, _, err := runInit(t, "--reference")
+	want, _ := configs.Files.ReadFile("tidemark.yaml")
+	if err != nil || text != string(want) {
+		t.Errorf("%v, %d bytes", err, len(text))
+	}
+}

@@ -1,0 +1,152 @@
+package configs_test
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v4"
+
+	"tidemark/configs"
+)
+
+// same compares trees without their places in a file.
+var same = cmp.Options{
+	cmpopts.IgnoreUnexported(configs.Config{}),
+	cmpopts.IgnoreFields(configs.Config{}, "Notices"),
+	cmp.AllowUnexported(configs.Feature{}), // the hashes
+	cmp.Comparer(func(a, b configs.Zone) bool { return a.String() == b.String() }),
+	cmp.Comparer(func(a, b configs.URL) bool { return a.String() == b.String() }),
+	cmpopts.EquateEmpty(),
+}
+
+func reference(t *testing.T) string {
+	t.Helper()
+	data, err := configs.Files.ReadFile("tidemark.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func mustParse(t *testing.T, text string) *configs.Config {
+	t.Helper()
+	c, err := configs.Parse("test.yaml", []byte(text), "host-1")
+	if err != nil {
+		t.Fatalf("unexpected faults:\n%v", err)
+	}
+	return c
+}
+
+// uncommented switches the examples of the reference on, and off what stands in
+// their place, such as `inputs: []`.
+func uncommented(text string) string {
+	lines := strings.Split(text, "\n")
+	stub := regexp.MustCompile(`^( *\w+:) (\[\]|\{\})$`)
+	lines = slices.DeleteFunc(lines, func(l string) bool {
+		m := stub.FindStringSubmatch(l)
+		return m != nil && slices.ContainsFunc(lines, func(x string) bool { return strings.HasPrefix(x, "#"+m[1]) })
+	})
+	example := regexp.MustCompile(`^#([^ #]|  )`)
+	for i, l := range lines {
+		if example.MatchString(l) {
+			lines[i] = l[1:]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestReferenceIsTheDefaults(t *testing.T) {
+	if diff := cmp.Diff(mustParse(t, ""), mustParse(t, reference(t)), same); diff != "" {
+		t.Errorf("tidemark.yaml differs from the defaults (-defaults +file):\n%s", diff)
+	}
+}
+
+func TestReferenceExamplesAreValid(t *testing.T) {
+	c := mustParse(t, uncommented(reference(t)))
+	if len(c.Inputs) != 2 || len(c.Assets) != 1 || len(c.Features) != 1 || len(c.Uplinks) != 1 {
+		t.Errorf("%d inputs, %d assets, %d features, %d uplinks: an example was not switched on", len(c.Inputs), len(c.Assets), len(c.Features), len(c.Uplinks))
+	}
+}
+
+func TestReferenceMarksDefaultsRightly(t *testing.T) {
+	text := uncommented(reference(t))
+	whole := mustParse(t, text)
+	lines := strings.Split(text, "\n")
+	marked := 0
+	for i, l := range lines {
+		if !strings.HasSuffix(l, "# (default)") {
+			continue
+		}
+		marked++
+		without := strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n")
+		if diff := cmp.Diff(whole, mustParse(t, without), same); diff != "" {
+			t.Errorf("line %d is not the default: %s\n%s", i+1, l, diff)
+		}
+	}
+	if marked < 30 {
+		t.Errorf("only %d lines are marked as defaults", marked)
+	}
+}
+
+func TestReferenceHasEveryKey(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Load([]byte(uncommented(reference(t))), &doc); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, reflect.TypeFor[configs.Config](), doc.Content, "")
+}
+
+// visit looks in nodes, all of one type, for each key of the type.
+func visit(t *testing.T, typ reflect.Type, nodes []*yaml.Node, path string) {
+	switch typ.Kind() {
+	case reflect.Pointer:
+		visit(t, typ.Elem(), nodes, path)
+	case reflect.Slice:
+		var items []*yaml.Node
+		for _, n := range nodes {
+			if n.Kind == yaml.SequenceNode {
+				items = append(items, n.Content...)
+			}
+			for i := 1; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+				items = append(items, n.Content[i])
+			}
+		}
+		visit(t, typ.Elem(), items, path+"[]")
+	case reflect.Struct:
+		for i := range typ.NumField() {
+			key, option, _ := strings.Cut(typ.Field(i).Tag.Get("yaml"), ",")
+			if key == "" || key == "-" || option == "key" {
+				continue
+			}
+			var values []*yaml.Node
+			for _, n := range nodes {
+				for j := 0; n.Kind == yaml.MappingNode && j < len(n.Content); j += 2 {
+					if n.Content[j].Value == key {
+						values = append(values, n.Content[j+1])
+					}
+				}
+			}
+			if len(values) == 0 {
+				t.Errorf("tidemark.yaml does not have %s", strings.TrimPrefix(path+"."+key, "."))
+				continue
+			}
+			visit(t, typ.Field(i).Type, values, path+"."+key)
+		}
+	}
+}
+
+func TestDemoIsValid(t *testing.T) {
+	data, err := configs.Files.ReadFile("demo.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustParse(t, string(data))
+	if len(c.Notices) > 0 {
+		t.Errorf("the demo gives notices: %v", c.Notices)
+	}
+}
