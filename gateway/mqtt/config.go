@@ -1,0 +1,212 @@
+package mqtt
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"tidemark/reading"
+)
+
+// Config is one input: a broker and what to read there. The zero value of a
+// field with a default means the default.
+type Config struct {
+	Input string // name of the input; stands in every reading
+	// URL of the broker: mqtt, mqtts, ws or wss. Without a port 1883, 8883, 80 or
+	// 443.
+	URL string
+	// ClientID names the session that the broker keeps for us; it must be stable,
+	// and no other client may use it.
+	ClientID string
+	TLS      TLS
+	// Login gives user and password anew for each connection, so that a changed
+	// secret needs no restart; nil: none.
+	Login func() (user string, password []byte, err error)
+
+	// KeepAlive is how long a silent connection goes unproven; default 30 s.
+	KeepAlive time.Duration
+	// SessionExpiry is how long the broker keeps the session, and with it what
+	// arrives while we are away; default 24 h. Longer survives longer outages and
+	// costs the broker the storage; its queue limits usually bind first.
+	SessionExpiry time.Duration
+	// ReceiveMaximum is how many messages may wait for our acknowledgement;
+	// default 2048.
+	ReceiveMaximum uint16
+	// MaxPayload is the size in bytes above which a payload is rejected unread;
+	// default 1 MiB.
+	MaxPayload int
+	// CatchUpMax bounds how long a resumed session counts as catching up; default
+	// 10 min.
+	CatchUpMax time.Duration
+
+	// Subscriptions in order: a topic belongs to the first one that matches it.
+	Subscriptions []Subscription
+	// StaleFilters are topic filters that an earlier configuration subscribed to
+	// under this client id (Reader.Filters of then). Those that are no longer
+	// configured are unsubscribed.
+	StaleFilters []string
+	// Assets has what is known of machines by name.
+	Assets map[string]Asset
+
+	// OnStall is called when the broker has stopped sending because it waits for
+	// acknowledgements: an immediate commit is worth its cost. It must not block;
+	// nil: nobody asks.
+	OnStall func()
+}
+
+// TLS is how both ends prove themselves. The zero TLS trusts the host's
+// authorities and shows no certificate. Files are read anew for each connection.
+type TLS struct {
+	CA   string                 // PEM file of the authorities; empty: the host's
+	Cert string                 // PEM file of our own certificate; empty: none
+	Key  func() ([]byte, error) // its key, PEM
+}
+
+// Asset is what is known of a machine besides its name.
+type Asset struct {
+	// Lifecycles are the specimens that stood in the asset's place, in order of
+	// FromNS. They hold for readings that name none.
+	Lifecycles []Lifecycle
+	Aliases    map[string]string // a sensor's former name to the one in use
+}
+
+// Lifecycle is one physical specimen and since when it is in place, by source
+// time in Unix nanoseconds; reading.NoTime: since ever.
+type Lifecycle struct {
+	ID     string
+	FromNS int64
+}
+
+// Origin is a name written out (Text) or read from the payload (Path). The zero
+// Origin is none.
+type Origin struct{ Path, Text string }
+
+// Given reports whether there is an origin.
+func (o Origin) Given() bool { return o != Origin{} }
+
+// Subscription is a topic filter and what its JSON payloads mean. Paths are gjson
+// paths; except for values they are looked up in the element first, then in the
+// whole message.
+type Subscription struct {
+	// Topic is an MQTT filter in which a level may also be {asset}, {device},
+	// {sensor} or {lifecycle}: it matches like + and names that part.
+	Topic string
+	Share string // group of a shared subscription; empty: not shared
+	QoS   byte
+	// Each is the path of an array of readings, or of an object with a member per
+	// reading; "@this" is the payload itself. Empty: the payload is one element.
+	Each string
+
+	TimePath    string
+	TimeUnit    reading.TimeUnit // of a number; UnitNone declares text
+	IDPath      string           // event id; with Each the element's index is added
+	SeqPath     string           // sequence number of the source
+	QualityPath string
+	// QualityMap gives the level of each value of the quality. Without it the
+	// values are good, uncertain and bad, or true and false. A value that is not
+	// known is uncertain.
+	QualityMap map[string]reading.Level
+
+	// Who it is of, where the topic does not say so.
+	Asset, Device, Lifecycle Origin
+
+	// Sensor says where the element names its sensor, and Value where the value
+	// is; with {sensor} in the topic, or an object at Each, whose keys are the
+	// names then, Value stands alone. If Sensors are given too, only those are
+	// taken.
+	Sensor Origin
+	Value  Value
+	// Sensors: without any of the above a field each, at its Path.
+	Sensors []Sensor
+}
+
+// Value is the value of an element that holds one.
+type Value struct {
+	Path string // empty: the element itself
+	Type Type
+	Unit Origin // UCUM
+}
+
+// Sensor is what is known of one sensor. value = raw·Scale + Offset.
+type Sensor struct {
+	Name string
+	Path string // default: the name
+	Unit string // UCUM; empty: as Value says
+	Type Type
+	// Range, if not nil, is the span of possible values after scaling, ends
+	// included; a value outside has bad quality.
+	Range         *[2]float64
+	Scale, Offset float64 // a Scale of 0 is 1
+}
+
+// Type is what kind of value a sensor has. The zero Type takes numbers, booleans
+// and text as they come.
+type Type uint8
+
+const (
+	AnyType Type = iota
+	Number
+	Bool
+	Text
+)
+
+// String returns any, number, bool or text.
+func (t Type) String() string { return [...]string{"any", "number", "bool", "text"}[min(t, Text)] }
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.KeepAlive, 30*time.Second)
+	setDefault(&c.SessionExpiry, 24*time.Hour)
+	setDefault(&c.ReceiveMaximum, 2048)
+	setDefault(&c.MaxPayload, 1<<20)
+	setDefault(&c.CatchUpMax, 10*time.Minute)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	if *v == *new(T) {
+		*v = d
+	}
+}
+
+// defaultPorts are those of the schemes we speak.
+var defaultPorts = map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
+
+// parseURL returns the broker's URL with a port.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("url: %w", errors.Unwrap(err))
+	}
+	port, ok := defaultPorts[u.Scheme]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("url: scheme %q is none of mqtt, mqtts, ws and wss", u.Scheme)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("url: %q names no host", text)
+	case u.User != nil:
+		return nil, errors.New("url: user and password belong under login, not into the URL")
+	case u.Port() == "":
+		u.Host += ":" + port
+	}
+	return u, nil
+}
+
+// validate returns what is wrong with a configuration with defaults.
+func (c Config) validate() error {
+	switch {
+	case c.ClientID == "":
+		return errors.New("client_id: the session needs a name")
+	case len(c.Subscriptions) == 0:
+		return errors.New("subscribe: nothing to subscribe to")
+	case c.KeepAlive < time.Second || c.KeepAlive > 65535*time.Second:
+		return fmt.Errorf("keep_alive: %v is outside 1s to 65535s", c.KeepAlive)
+	case c.SessionExpiry < time.Second || c.SessionExpiry > 0xFFFFFFFE*time.Second:
+		return fmt.Errorf("session_expiry: %v is outside 1s to 136 years; without a session nothing is kept while the gateway is away", c.SessionExpiry)
+	case c.MaxPayload < 1 || c.MaxPayload > 256<<20:
+		return fmt.Errorf("max_payload: %d is outside 1 to 268435456 bytes", c.MaxPayload)
+	case (c.TLS.Cert == "") != (c.TLS.Key == nil):
+		return errors.New("tls: cert and key belong together")
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package mqtt
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"time"
+
+	"tidemark/reading"
+)
+
+// entry is a message that the broker has not had our acknowledgement of.
+type entry struct {
+	token uint64 // of the last parcel that holds some of it; 0: the one being filled
+	id    uint16
+	qos   byte
+	hash  uint64 // of topic and payload
+}
+
+// link is one connection's side of the reader: it fills a parcel with what the
+// wire brings and hands it on before the wire has to wait.
+//
+// The reading goroutine of the connection owns it, but for open and head, which
+// the reader's lock guards.
+type link struct {
+	r    *Reader
+	wire *wire
+	at   Instant // of the last read
+
+	parcel      reading.Parcel
+	pending     []entry // of the parcel
+	messages    int     // of the parcel
+	redelivered int     // of these, those that wait for their commit already
+
+	// ghosts are what an earlier connection of this session left unacknowledged,
+	// by packet id. The broker sends them again under the same id (MQTT 5 §4.4);
+	// what is still on its way to the disk is not delivered twice.
+	ghosts map[uint16]entry
+
+	open []entry // in order of receipt
+	head int     // open[:head] is acknowledged
+}
+
+// maxQueued is how many readings and rejects may wait for the sink. Beyond that
+// the connection is not read on.
+const maxQueued = 16 << 10
+
+func (l *link) outstanding() int { return len(l.open) - l.head }
+
+// waiting hands over what was read, and waits while the gateway is full.
+func (l *link) waiting() {
+	l.flush()
+	l.pause()
+}
+
+func (l *link) arrived() { l.at = l.r.clk.Now() }
+
+// connected takes over from the link before this one.
+func (l *link) connected(resumed bool) { l.r.begin(l, resumed) }
+
+func (l *link) disconnected(reason byte) { l.r.dismissed(reason) }
+
+// publish takes one message in.
+func (l *link) publish(p *publish) {
+	if l.r.closing.Load() {
+		return // unacknowledged, it comes again
+	}
+	l.messages++
+	e := entry{id: p.id, qos: p.qos}
+	if p.qos > 0 {
+		e.hash = l.r.hash(p)
+		if g, ok := l.ghosts[p.id]; ok {
+			delete(l.ghosts, p.id)
+			if g.hash == e.hash {
+				l.pending = append(l.pending, g)
+				l.redelivered++
+				return
+			}
+		}
+	}
+	m := Message{Topic: p.topic, Payload: p.payload, Retain: p.retain, Dup: p.dup, At: l.at}
+	if p.size > 0 {
+		l.r.decoder.TooLarge(&m, p.size, l.r.cfg.MaxPayload, &l.parcel)
+	} else {
+		l.r.decoder.Decode(&m, &l.parcel, l.spill)
+	}
+	if p.qos > 0 {
+		l.pending = append(l.pending, e)
+	}
+	if len(l.parcel.Readings)+len(l.parcel.Rejects) >= spillAt {
+		l.spill()
+	}
+}
+
+// spill hands over what was read so far, be it in mid-message.
+func (l *link) spill() {
+	l.flush()
+	l.pause()
+}
+
+func (l *link) flush() {
+	if l.messages > 0 || l.size() > 0 {
+		l.r.take(l)
+	}
+}
+
+func (l *link) size() int { return len(l.parcel.Readings) + len(l.parcel.Rejects) }
+
+// pause holds reading back while the queue is full: the broker keeps the rest.
+// The answers to our pings wait behind what we do not read, so the pinger is told
+// not to miss them; our pings themselves go on and keep the connection.
+func (l *link) pause() {
+	for l.r.full() {
+		timer := time.NewTimer(l.r.cfg.KeepAlive / 4)
+		select {
+		case <-l.wire.closed:
+			timer.Stop()
+			return
+		case <-l.r.room:
+		case <-timer.C:
+			l.r.pinger.PingResp()
+		}
+		timer.Stop()
+	}
+}
+
+// leftOver returns what is unacknowledged, by packet id. The reader's lock is held.
+func (l *link) leftOver() map[uint16]entry {
+	left := make(map[uint16]entry, l.outstanding()+len(l.ghosts))
+	for id, g := range l.ghosts {
+		left[id] = g // never came again on this link
+	}
+	for _, e := range l.open[l.head:] {
+		left[e.id] = e
+	}
+	return left
+}
+
+// committed returns the acknowledgements that are due when every parcel up to
+// token is on disk, in the order of receipt that MQTT 5 §4.6 demands, and how
+// many they are. The reader's lock is held.
+func (l *link) committed(token uint64) (packets []byte, n int) {
+	for _, e := range l.open[l.head:] {
+		if e.token > token {
+			break
+		}
+		kind := byte(packetPuback << 4)
+		if e.qos == 2 {
+			kind = packetPubrec << 4
+		}
+		packets = append(packets, kind, 2)
+		packets = binary.BigEndian.AppendUint16(packets, e.id)
+		n++
+	}
+	return packets, n
+}
+
+// acknowledged drops the first n open messages. The reader's lock is held.
+func (l *link) acknowledged(n int) {
+	l.head += n
+	if l.head == len(l.open) {
+		l.open, l.head = l.open[:0], 0
+	} else if l.head > 1<<10 && l.head > len(l.open)/2 {
+		l.open = l.open[:copy(l.open, l.open[l.head:])]
+		l.head = 0
+	}
+}
+
+func (r *Reader) hash(p *publish) uint64 {
+	return maphash.Bytes(r.seed, p.topic)*31 + maphash.Bytes(r.seed, p.payload)
+}

@@ -1,0 +1,411 @@
+package mqtt
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/reading"
+)
+
+// Clock tells the time of arrival. It is asked once per read of the connection.
+type Clock interface{ Now() Instant }
+
+// Reader reads one input from one broker. Its methods may be called from any
+// goroutine.
+type Reader struct {
+	cfg     Config
+	url     *url.URL
+	sink    reading.Sink
+	clk     Clock
+	log     zerolog.Logger
+	decoder *Decoder // for the reading goroutine
+	pinger  *paho.DefaultPinger
+	seed    maphash.Seed
+
+	committed atomic.Uint64
+	closing   atomic.Bool // what comes now is left to the broker
+
+	wake chan struct{} // the queue has something
+	room chan struct{} // the queue has less
+	acks chan struct{} // something may be acknowledged
+
+	mu         sync.Mutex // guards what follows, and open and head of links
+	cur        *link      // of the connection that is or was last; nil before the first
+	token      uint64     // of the last parcel
+	delivered  uint64     // token of the last parcel that the sink took
+	queue      queue
+	window     window
+	catch      catchUp
+	catchTimer *time.Timer
+	retry      retry
+	dismissal  string // why the broker ended the connection, until that is noted
+	arrivalNS  int64  // of the last message, boot line
+	status     Status
+	refusals   map[string]string // by filter: why the broker refuses it
+	complained map[string]int64  // by reason: when a reject was last seen, boot line
+}
+
+// drainFor is how long Run waits at its end for the commits of what it delivered.
+const drainFor = 2 * time.Second
+
+// New prepares a reader. Its error names the key and the remedy.
+func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader, error) {
+	cfg = cfg.withDefaults()
+	u, err := parseURL(cfg.URL)
+	if err == nil {
+		err = cfg.validate()
+	}
+	var d *Decoder
+	if err == nil {
+		d, err = NewDecoder(cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("input %s: mqtt: %w", cfg.Input, err)
+	}
+	return &Reader{
+		cfg: cfg, url: u, sink: sink, clk: clk, decoder: d,
+		log:    log.With().Str("input", cfg.Input).Str("broker", u.Host).Logger(),
+		pinger: paho.NewDefaultPinger(), seed: maphash.MakeSeed(),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), acks: make(chan struct{}, 1),
+		window: window{ceiling: int(cfg.ReceiveMaximum)}, catch: catchUp{max: cfg.CatchUpMax},
+		refusals: map[string]string{}, complained: map[string]int64{},
+		status: Status{Input: cfg.Input, Broker: u.Host, ClientID: cfg.ClientID, LastNS: reading.NoTime},
+	}, nil
+}
+
+// Filters lists the topic filters that the reader subscribes to, for the
+// StaleFilters of a later configuration.
+func (r *Reader) Filters() []string {
+	var fs []string
+	for _, s := range r.decoder.router.subs {
+		fs = append(fs, s.filter)
+	}
+	return fs
+}
+
+// Run connects, and reads until ctx ends or the sink fails for another reason.
+// Then it takes nothing more, waits a moment until what it delivered is on disk
+// and acknowledged, and disconnects; the sink must be served until Run returns.
+// The session stays with the broker. Run must be called once.
+func (r *Reader) Run(ctx context.Context) error {
+	link, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	conn, err := r.connect(link)
+	if err != nil {
+		return fmt.Errorf("input %s: mqtt: %w", r.cfg.Input, err)
+	}
+	var g errgroup.Group
+	g.Go(func() error { r.acknowledge(link); return nil })
+	err = r.deliver(ctx)
+	r.closing.Store(true)
+	r.drain()
+	hangUp()
+	conn.wait()
+	g.Wait()
+	r.mu.Lock()
+	if r.catchTimer != nil {
+		r.catchTimer.Stop()
+	}
+	r.setState(Stopped, "")
+	r.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Committed implements reading.Source.
+func (r *Reader) Committed(token uint64) {
+	for {
+		old := r.committed.Load()
+		if token <= old {
+			return
+		}
+		if r.committed.CompareAndSwap(old, token) {
+			signal(r.acks)
+			return
+		}
+	}
+}
+
+// Window returns how many messages wait for our acknowledgement, and how many the
+// broker sends before it stands still: as learnt, else as agreed.
+func (r *Reader) Window() (outstanding, limit int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cur != nil {
+		outstanding = r.cur.outstanding()
+	}
+	if limit = r.window.limit; limit == 0 {
+		limit = r.window.ceiling
+	}
+	return outstanding, limit
+}
+
+// Status returns how the reader stands.
+func (r *Reader) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.CatchingUp, s.Queued, s.Limit = r.catch.active, r.queue.weight, r.window.limit
+	if r.cur != nil {
+		s.Outstanding = r.cur.outstanding()
+	}
+	switch {
+	case s.Problem != "":
+	case len(r.refusals) > 0:
+		for _, f := range r.Filters() {
+			if why, ok := r.refusals[f]; ok {
+				s.Problem = why
+				break
+			}
+		}
+	case r.window.small():
+		s.Problem = fmt.Sprintf("the broker sends only %d messages before it waits for their commit; raise max_inflight_messages of its configuration (mosquitto) to %d, and max_queued_messages with it", r.window.limit, r.window.ceiling)
+	}
+	return s
+}
+
+// begin makes l the current link. It runs before the first message of l.
+func (r *Reader) begin(l *link, resumed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cur != nil && resumed {
+		l.ghosts = r.cur.leftOver()
+	}
+	r.cur = l
+	r.status.Resumed = resumed
+	r.retry.connected(l.at.BootNS)
+	r.catch.connect(resumed, l.at.BootNS)
+	r.watchCatchUp()
+}
+
+// take queues what l has read.
+func (r *Reader) take(l *link) {
+	r.mu.Lock()
+	it := item{parcel: l.parcel, empty: l.size() == 0}
+	if !it.empty {
+		r.token++
+		it.parcel.Input, it.parcel.Source, it.parcel.Token = r.cfg.Input, r, r.token
+		it.parcel.Marks = r.catch.readings(r.cfg.Input, l.parcel.Readings, l.at.BootNS)
+	}
+	for i := range l.pending {
+		if l.pending[i].token == 0 {
+			l.pending[i].token = r.token
+		}
+	}
+	l.open = append(l.open, l.pending...)
+	if len(l.pending) > 0 {
+		it.stalled, it.hold = r.window.grown(l.outstanding())
+	}
+	if !it.empty || it.stalled {
+		r.queue.push(it)
+	}
+	r.arrivalNS = l.at.BootNS
+	r.count(l)
+	r.mu.Unlock()
+	if it.empty {
+		signal(r.acks) // what holds nothing, or is on disk already
+	}
+	r.complain(l.parcel.Rejects, l.at.BootNS)
+	l.parcel, l.pending, l.messages, l.redelivered = reading.Parcel{}, l.pending[:0], 0, 0
+	signal(r.wake)
+}
+
+func (r *Reader) count(l *link) {
+	r.status.Messages += uint64(l.messages)
+	r.status.Redelivered += uint64(l.redelivered)
+	r.status.Readings += uint64(len(l.parcel.Readings))
+	r.status.Rejects += uint64(len(l.parcel.Rejects))
+	r.status.LastNS = l.at.WallNS
+}
+
+// quietBefore is after how long without a kind of reject the next one is news.
+const quietBefore = 10 * time.Minute
+
+// complain logs the first reject of a kind in a while; all are counted.
+func (r *Reader) complain(rejects []reading.Reject, nowNS int64) {
+	for i := range rejects {
+		j := &rejects[i]
+		r.mu.Lock()
+		seen, known := r.complained[j.Reason]
+		r.complained[j.Reason] = nowNS
+		r.mu.Unlock()
+		if !known || nowNS-seen > int64(quietBefore) {
+			r.log.Warn().Str("kind", j.Kind.String()).Str("reason", j.Reason).Str("detail", j.Detail).
+				Str("topic", j.Place).Bytes("excerpt", j.Excerpt).Msg("message rejected; further ones for this reason are counted")
+		}
+	}
+}
+
+func (r *Reader) full() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue.weight >= maxQueued
+}
+
+// deliver hands the queue over to the sink.
+func (r *Reader) deliver(ctx context.Context) error {
+	for {
+		r.mu.Lock()
+		it, ok := r.queue.pop()
+		r.mu.Unlock()
+		if !ok {
+			select {
+			case <-r.wake:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		signal(r.room)
+		if !it.empty {
+			if err := r.sink.Deliver(ctx, it.parcel); err != nil {
+				return fmt.Errorf("input %s: %w", r.cfg.Input, err)
+			}
+			r.mu.Lock()
+			r.delivered = max(r.delivered, it.parcel.Token)
+			r.mu.Unlock()
+		}
+		if it.stalled {
+			r.stalled(it.hold)
+		}
+	}
+}
+
+func (r *Reader) stalled(hold time.Duration) {
+	switch {
+	case r.cfg.OnStall == nil:
+	case hold == 0:
+		r.cfg.OnStall()
+	default:
+		time.AfterFunc(hold, r.cfg.OnStall)
+	}
+}
+
+// acknowledge writes acknowledgements as commits allow them.
+func (r *Reader) acknowledge(ctx context.Context) {
+	for {
+		select {
+		case <-r.acks:
+		case <-ctx.Done():
+			return
+		}
+		now := r.clk.Now().BootNS
+		r.mu.Lock()
+		l := r.cur
+		if l == nil {
+			r.mu.Unlock()
+			continue
+		}
+		packets, n := l.committed(r.committed.Load())
+		if n > 0 {
+			r.window.acknowledging(l.outstanding(), time.Duration(now-r.arrivalNS))
+		}
+		r.mu.Unlock()
+		if n == 0 {
+			continue
+		}
+		l.wire.Lock()
+		_, err := l.wire.Write(packets)
+		l.wire.Unlock()
+		if err != nil {
+			l.wire.Close() // what is not acknowledged comes again
+			continue
+		}
+		r.mu.Lock()
+		l.acknowledged(n)
+		r.mu.Unlock()
+	}
+}
+
+// drain waits until what the sink took is on disk and acknowledged.
+func (r *Reader) drain() {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.NewTimer(drainFor)
+	defer deadline.Stop()
+	for asked := false; ; asked = true {
+		r.mu.Lock()
+		owed := r.committed.Load() < r.delivered
+		if r.cur != nil && r.status.State == Connected {
+			_, n := r.cur.committed(r.delivered)
+			owed = owed || n > 0
+		}
+		r.mu.Unlock()
+		if !owed {
+			return
+		}
+		if !asked {
+			r.stalled(0)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return
+		}
+	}
+}
+
+// watchCatchUp looks again when a backlog may be drained. The lock is held.
+func (r *Reader) watchCatchUp() {
+	if r.catchTimer != nil {
+		r.catchTimer.Stop()
+	}
+	r.catchTimer = time.AfterFunc(catchUpQuiet, func() {
+		now := r.clk.Now().BootNS
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.closing.Load() {
+			return
+		}
+		open := r.queue.weight + r.cur.outstanding()
+		marks, again := r.catch.wait(r.cfg.Input, open, now)
+		if len(marks) > 0 {
+			r.token++
+			r.queue.push(item{parcel: reading.Parcel{Input: r.cfg.Input, Marks: marks, Source: r, Token: r.token}})
+			signal(r.wake)
+		}
+		if again > 0 {
+			r.catchTimer.Reset(again)
+		}
+	})
+}
+
+// setState notes a change of state, and logs it once. The lock is held.
+func (r *Reader) setState(s State, problem string) {
+	if s == r.status.State && problem == r.status.Problem {
+		return
+	}
+	changed := s != r.status.State
+	r.status.State, r.status.Problem = s, problem
+	if !changed {
+		return
+	}
+	event := r.log.Info()
+	if !slices.Contains([]State{Connected, Connecting, Stopped}, s) {
+		event = r.log.Warn()
+	}
+	if problem != "" {
+		event = event.Str("problem", problem)
+	}
+	event.Str("state", s.String()).Bool("resumed", r.status.Resumed).Msg("mqtt input")
+}
+
+// signal wakes whoever waits for c, and never blocks.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

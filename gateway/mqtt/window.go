@@ -1,0 +1,76 @@
+package mqtt
+
+import "time"
+
+// window learns how many messages the broker sends before it waits for
+// acknowledgements, which no packet says: mosquitto's default is 20. Knowing it,
+// an immediate commit can be asked for the moment the broker stands still, instead
+// of a commit interval later.
+//
+// It guesses from the same number of unacknowledged messages, after a time of
+// quiet, several times in a row; and it doubts. A source that happens to send
+// bursts of that size looks alike, so now and then the request is held back for a
+// moment, and if a further message comes the guess was wrong.
+//
+// window is pure. The zero window with a ceiling is ready.
+type window struct {
+	ceiling int // the Receive Maximum that we asked for: known
+	limit   int // learnt; 0 is unknown
+
+	last, same int // the count at the last quiet acknowledgement, and how often in a row
+	wrong      int // guesses that turned out so
+	stalls     int // since the guess
+	probe      int // the next stall at which to doubt
+}
+
+const (
+	// stallQuiet is a silence that the broker's own pace does not explain.
+	stallQuiet = 50 * time.Millisecond
+	// stallEvidence is how often in a row the same count makes a guess; twice as
+	// often after each wrong one.
+	stallEvidence = 3
+	// A guess is doubted at the stall firstProbe, and then four times as rarely
+	// each time, for probeFor.
+	firstProbe = 16
+	probeFor   = 200 * time.Millisecond
+	// smallWindow is below what a broker on the same machine should have.
+	smallWindow = 100
+)
+
+// grown notes that n messages are unacknowledged now. It reports whether the
+// broker waits for us, and how long to hold the request for a commit back.
+func (w *window) grown(n int) (stalled bool, hold time.Duration) {
+	if w.limit > 0 && n > w.limit {
+		w.limit, w.last, w.same = 0, 0, 0
+		w.wrong++
+	}
+	switch {
+	case n >= w.ceiling:
+		return true, 0
+	case n != w.limit:
+		return false, 0
+	}
+	if w.stalls++; w.stalls == w.probe {
+		w.probe *= 4
+		return true, probeFor
+	}
+	return true, 0
+}
+
+// acknowledging notes that acknowledgements are about to go out while n messages
+// are unacknowledged and the last one came quiet ago.
+func (w *window) acknowledging(n int, quiet time.Duration) {
+	if w.limit > 0 || n == 0 || n >= w.ceiling || quiet < stallQuiet {
+		return
+	}
+	if n != w.last {
+		w.last, w.same = n, 0
+	}
+	if w.same++; w.same >= stallEvidence<<min(w.wrong, 10) {
+		w.limit, w.stalls, w.probe = n, 0, firstProbe
+	}
+}
+
+// small reports whether the window is known, beyond the first doubt, to be so
+// small that it sets the pace.
+func (w *window) small() bool { return w.limit > 0 && w.limit < smallWindow && w.stalls > firstProbe }
