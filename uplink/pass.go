@@ -1,0 +1,386 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// pass is the use of one connection. Its window is shared with answered, which
+// the connection calls from a goroutine of its own.
+type pass struct {
+	*Uplink
+	conn   conn
+	window *window
+
+	mu        sync.Mutex
+	interrupt context.CancelCauseFunc // ends the present sweep; nil between sweeps
+	resting   bool                    // the broker refused a record and has taken none since
+}
+
+// sizes of what is asked from the outbox at a time.
+const (
+	batchRecords = 256
+	batchBytes   = 256 << 10
+)
+
+// maxDoubts is how often a record is tried that the broker refuses without a
+// clear reason.
+const maxDoubts = 5
+
+// serve sends until the connection is lost, which is an error, or ctx ends and
+// nothing is left that the broker would take, which is none.
+func (p *pass) serve(ctx, hard context.Context) error {
+	if err := p.status(hard, "online", ""); err != nil {
+		return err
+	}
+	rests := backoff{min: p.cfg.BackoffMin, max: p.cfg.BackoffMax}
+	for {
+		err := p.sweep(ctx, hard)
+		var r *refusedError
+		if !errors.As(err, &r) {
+			return err
+		}
+		if err := p.afterRefusal(hard, r); err != nil {
+			return err
+		}
+		if p.progress.Swap(false) {
+			rests.reset()
+		}
+		if err := p.pauseConnected(ctx, rests.next()); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.window.clear()
+	}
+}
+
+// afterRefusal waits for the answers to what is in flight behind a refused record
+// and gives the record up if it was refused too often for no clear reason.
+func (p *pass) afterRefusal(hard context.Context, r *refusedError) error {
+	run, end := p.begin(hard, false)
+	defer end()
+	if err := p.drain(run); err != nil {
+		return err
+	}
+	p.setResting(true)
+	p.enter(codeState(r.code), r.Error())
+	if judge(r.code) == doubtful && p.doubted(r.rec.Seq) {
+		p.setAside(r.rec, "", r.Error())
+		p.src.Delivered(r.rec.Seq)
+	}
+	return nil
+}
+
+// doubted counts failures of one record and reports whether they are enough.
+func (u *Uplink) doubted(seq uint64) bool {
+	if u.doubtSeq != seq {
+		u.doubtSeq, u.doubts = seq, 0
+	}
+	u.doubts++
+	return u.doubts >= maxDoubts
+}
+
+// pauseConnected waits for d, or until ctx ends or the connection is lost, which
+// is an error.
+func (p *pass) pauseConnected(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-p.conn.done():
+		return p.conn.err()
+	}
+	return nil
+}
+
+// begin returns a context for using the connection. It ends with hard, and with a
+// cause when the connection is lost, when the broker stops answering and, if
+// refusable, when it refuses a record.
+func (p *pass) begin(hard context.Context, refusable bool) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(hard)
+	if refusable {
+		p.setInterrupt(cancel)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { p.watch(ctx, cancel) })
+	return ctx, func() {
+		p.setInterrupt(nil)
+		cancel(nil)
+		wg.Wait()
+	}
+}
+
+func (p *pass) setInterrupt(f context.CancelCauseFunc) {
+	p.mu.Lock()
+	p.interrupt = f
+	p.mu.Unlock()
+}
+
+// setResting returns what it was before.
+func (p *pass) setResting(v bool) (was bool) {
+	p.mu.Lock()
+	was, p.resting = p.resting, v
+	p.mu.Unlock()
+	return was
+}
+
+// watch ends ctx when the connection is lost or the broker stops answering. Then
+// it also breaks the connection, so that a write which nobody reads returns.
+func (p *pass) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(p.cfg.AckTimeout)
+	defer tick.Stop()
+	var before uint64
+	waited := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.conn.done():
+			cancel(p.conn.err())
+			return
+		case <-tick.C:
+		}
+		open, answers := p.window.progress()
+		if waited && open > 0 && answers == before {
+			cancel(errStalled)
+			p.conn.abort()
+			return
+		}
+		before, waited = answers, open > 0
+	}
+}
+
+// sweep sends the outbox from the first record that is not delivered on, until
+// ctx ends and nothing is left. It returns nil then, else why it stopped.
+func (p *pass) sweep(ctx, hard context.Context) error {
+	run, end := p.begin(hard, true)
+	defer end()
+	p.src.Rewind()
+	for backlog := true; ; {
+		recs, err := p.src.Next(p.recs[:0], batchRecords, batchBytes)
+		if err != nil {
+			return err
+		}
+		for _, r := range recs {
+			if err := p.sendRecord(run, r, backlog); err != nil {
+				return err
+			}
+		}
+		p.recs = recs
+		if len(recs) > 0 {
+			continue
+		}
+		backlog = false
+		if ctx.Err() != nil {
+			return p.drain(run)
+		}
+		if err := p.wait(ctx, run); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns nil when there may be more to send or ctx ended, and an error when
+// the sweep did.
+func (p *pass) wait(ctx, run context.Context) error {
+	if err := p.conn.flush(); err != nil {
+		return p.lost(err)
+	}
+	either, cancel := context.WithCancel(run)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	err := p.src.Wait(either)
+	switch {
+	case run.Err() != nil:
+		return context.Cause(run)
+	case either.Err() != nil:
+		return nil
+	}
+	return err
+}
+
+// sendRecord renders a record and sends it as soon as the window has room.
+func (p *pass) sendRecord(run context.Context, r Record, backlog bool) error {
+	if p.careful > 0 {
+		p.window.setLimit(p.limit(r.Seq))
+	}
+	id, err := p.admit(run, r)
+	if err != nil {
+		return err
+	}
+	again := r.Seq <= p.high
+	p.high = max(p.high, r.Seq)
+	props, fault := p.render(r, backlog || again)
+	if fault != "" {
+		p.setAside(r, p.msg.Topic, fault)
+		p.settle(p.window.answer(id, false))
+		return nil
+	}
+	if err := p.conn.send(id, &p.msg, props); err != nil {
+		return p.lost(err)
+	}
+	p.counters.sent.Add(1)
+	if again {
+		p.counters.resent.Add(1)
+	}
+	return nil
+}
+
+// limit is how many records may be in flight with this one.
+func (p *pass) limit(seq uint64) int {
+	if seq <= p.careful {
+		return 1
+	}
+	p.careful = 0
+	return min(p.conn.limits().receiveMax, p.cfg.MaxInFlight)
+}
+
+// render makes p.msg of a record, or says why it can never be sent.
+func (p *pass) render(r Record, replayed bool) (props [8]Property, fault string) {
+	p.msg.Topic = ""
+	if err := p.enc.Encode(&p.msg, r); err != nil {
+		return props, err.Error()
+	}
+	if n := len(p.msg.Topic); n > maxTopic {
+		return props, fmt.Sprintf("its topic has %d bytes, MQTT allows %d", n, maxTopic)
+	}
+	now, _ := p.cfg.Clock()
+	props = p.msg.Properties(now, replayed)
+	if n, most := packetSize(&p.msg, &props), p.conn.limits().maxPacket; most > 0 && n > int(most) {
+		return props, fmt.Sprintf("it takes a packet of %d bytes, the broker allows %d: raise its maximum packet size", n, most)
+	}
+	return props, ""
+}
+
+// admit enters a record into the window, waiting for room.
+func (p *pass) admit(run context.Context, r Record) (id uint16, err error) {
+	for {
+		if run.Err() != nil {
+			return 0, context.Cause(run)
+		}
+		id, ok := p.window.add(r)
+		if ok {
+			return id, nil
+		}
+		if err := p.await(run); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// drain waits for an answer to everything that was sent.
+func (p *pass) drain(run context.Context) error {
+	for {
+		if open, _ := p.window.unanswered(); open == 0 {
+			return nil
+		}
+		if err := p.await(run); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for an answer.
+func (p *pass) await(run context.Context) error {
+	if err := p.conn.flush(); err != nil {
+		return p.lost(err)
+	}
+	select {
+	case <-p.window.wake:
+		return nil
+	case <-run.Done():
+		return context.Cause(run)
+	}
+}
+
+// lost returns why a connection that cannot be written to was lost: what the
+// broker said, if it said anything.
+func (p *pass) lost(err error) error {
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-p.conn.done():
+		return p.conn.err()
+	case <-t.C:
+		return err
+	}
+}
+
+// status publishes the retained status. Its answer is awaited with the others'.
+func (p *pass) status(hard context.Context, state, reason string) error {
+	now, clock := p.cfg.Clock()
+	m := p.enc.statusMessage(state, reason, now, clock)
+	id, err := p.admit(hard, Record{})
+	if err != nil {
+		return err
+	}
+	if err := p.conn.send(id, m, m.Properties(now, false)); err != nil {
+		return p.lost(err)
+	}
+	return nil
+}
+
+// leave says that the gateway goes and ends the connection in order. If the
+// broker does not answer in time, the will says it.
+func (p *pass) leave(hard context.Context) {
+	run, end := p.begin(hard, false)
+	defer end()
+	err := p.status(run, "offline", "shutdown")
+	if err == nil {
+		err = p.drain(run)
+	}
+	if err != nil {
+		p.conn.disconnect(codeDisconnectWill)
+		return
+	}
+	p.conn.disconnect(codeNormal)
+}
+
+// answered takes the broker's answer to a packet.
+func (p *pass) answered(id uint16, code byte) {
+	r, ok := p.window.lookup(id)
+	if !ok {
+		return
+	}
+	now, _ := p.cfg.Clock()
+	p.counters.lastAck.Store(now)
+	v := judge(code)
+	switch {
+	case r.Seq == 0:
+		if v != delivered {
+			p.log.Warn().Str("topic", p.enc.StatusTopic()).Str("reason", codeText(code)).Msg("the broker refuses the status topic")
+		}
+	case v == setAside:
+		p.setAside(r, "", codeText(code))
+	case v != delivered:
+		p.window.answer(id, true)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.interrupt != nil {
+			p.interrupt(&refusedError{r, code})
+		}
+		return
+	default:
+		p.counters.acked.Add(1)
+	}
+	p.settle(p.window.answer(id, false))
+}
+
+// settle passes the delivered mark on.
+func (p *pass) settle(mark uint64) {
+	if mark == 0 {
+		return
+	}
+	p.src.Delivered(mark)
+	p.counters.mark.Store(mark)
+	p.progress.Store(true)
+	if p.setResting(false) {
+		p.enter(StateOnline, "")
+	}
+}

@@ -1,0 +1,252 @@
+package uplink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidemark/reading"
+)
+
+// Config is how to reach a broker. Durations and counts that are 0 take the
+// default that is named.
+type Config struct {
+	Name     string   // in the log and in the status
+	URL      *url.URL // mqtt, mqtts, ws or wss
+	ClientID string
+	// Login is asked at every connection; nil is no login.
+	Login func() (user string, password []byte, err error)
+	// TLS is asked at every connection with mqtts or wss; nil trusts the system's
+	// authorities and shows no certificate.
+	TLS func() (*tls.Config, error)
+
+	KeepAlive      time.Duration // 20 s; a broker that is silent for twice as long is gone
+	ConnectTimeout time.Duration // 10 s, from dialling to CONNACK
+	AckTimeout     time.Duration // 20 s; longest wait for a PUBACK
+	MaxInFlight    int           // 2048; the broker's Receive Maximum may be lower
+	BackoffMin     time.Duration // 500 ms
+	BackoffMax     time.Duration // 60 s
+	DrainTimeout   time.Duration // 5 s; for what is left at the end
+
+	// Clock is asked for the wall time in Unix nanoseconds and how far it can be
+	// trusted. It does not block.
+	Clock func() (int64, reading.ClockState)
+	// SetAside is told of a record that can never be delivered, before it counts as
+	// delivered. It must not block; nil ignores it.
+	SetAside func(SetAside)
+}
+
+// SetAside is a record that the broker can never take.
+type SetAside struct {
+	Record Record
+	Topic  string // empty if the record could not be read
+	Reason string
+}
+
+// Source is an uplink's view of the outbox: a reader with a position. Its methods
+// are called by one goroutine, except Delivered and Backlog, which are called at
+// any time and must not block.
+type Source interface {
+	// Next appends up to max records after the position, together about maxBytes,
+	// to dst and moves the position behind them. It does not wait: no records means
+	// that there are none now. The records' data stays valid.
+	Next(dst []Record, max, maxBytes int) ([]Record, error)
+	// Wait returns when there may be records after the position, and with ctx's
+	// error when that ends first.
+	Wait(ctx context.Context) error
+	// Rewind moves the position back to the first record that is not delivered.
+	Rewind()
+	// Delivered says that every record up to and including seq is delivered.
+	Delivered(seq uint64)
+	// Backlog returns how many records are not delivered.
+	Backlog() int64
+}
+
+// Uplink publishes an outbox to one broker. Make one with New.
+type Uplink struct {
+	cfg      Config
+	src      Source
+	enc      Encoder
+	log      zerolog.Logger
+	counters counters
+
+	// What follows belongs to the goroutine of Run.
+	connect  connector
+	retry    backoff
+	high     uint64 // highest record ever sent
+	careful  uint64 // up to this record one at a time: one of them ended a connection
+	doubtSeq uint64 // the record that was refused last without a clear reason
+	doubts   int    // how often
+	recs     []Record
+	msg      Message
+	progress atomic.Bool // a record was delivered, or the connection held, since this was last taken
+}
+
+// limits are a broker's own, from its CONNACK.
+type limits struct {
+	receiveMax int
+	maxPacket  uint32 // 0: none
+}
+
+// conn is one connection to a broker, from CONNECT to its end. send, flush and
+// disconnect belong to one goroutine.
+type conn interface {
+	// send queues a PUBLISH of QoS 1.
+	send(id uint16, m *Message, props [8]Property) error
+	flush() error
+	limits() limits
+	// done is closed when the connection is lost; then err says why.
+	done() <-chan struct{}
+	err() error
+	// disconnect ends the connection in order, with what was sent.
+	disconnect(code byte)
+	// abort ends it at once; it may be called at any time and returns when nothing
+	// of it runs any more.
+	abort()
+}
+
+// connector makes a connection which leaves will behind when it is lost, and
+// brings the broker's answers to answered, one at a time.
+type connector func(ctx context.Context, will *Message, answered func(id uint16, code byte)) (conn, error)
+
+// New returns an uplink that is not running. It refuses a configuration that
+// could not work with any broker.
+func New(cfg Config, src Source, enc Encoder, log zerolog.Logger) (*Uplink, error) {
+	if fault := prefixFault(enc.Prefix); fault != "" {
+		return nil, fmt.Errorf("uplink %q: prefix %q: %s", cfg.Name, enc.Prefix, fault)
+	}
+	cfg.setDefaults()
+	b, err := newBroker(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("uplink %q: %w", cfg.Name, err)
+	}
+	return &Uplink{
+		cfg: cfg, src: src, enc: enc, connect: b.connect,
+		log:   log.With().Str("uplink", cfg.Name).Logger(),
+		retry: backoff{min: cfg.BackoffMin, max: cfg.BackoffMax},
+	}, nil
+}
+
+func (c *Config) setDefaults() {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&c.KeepAlive, 20*time.Second)
+	set(&c.ConnectTimeout, 10*time.Second)
+	set(&c.AckTimeout, 20*time.Second)
+	set(&c.BackoffMin, 500*time.Millisecond)
+	set(&c.BackoffMax, time.Minute)
+	set(&c.DrainTimeout, 5*time.Second)
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 2048
+	}
+	if c.SetAside == nil {
+		c.SetAside = func(SetAside) {}
+	}
+}
+
+// Run publishes until ctx ends, then sends what is left within the drain timeout
+// and takes leave. A broker that is away is no error; Run returns nil.
+func (u *Uplink) Run(ctx context.Context) error {
+	hard, cancel := afterwards(ctx, u.cfg.DrainTimeout)
+	defer cancel()
+	for {
+		err := u.once(ctx, hard)
+		if err == nil || ctx.Err() != nil {
+			u.enter(StateStopped, "")
+			return nil
+		}
+		u.counters.failures.Add(1)
+		now, _ := u.cfg.Clock()
+		u.enter(stateOf(err, now))
+		if u.progress.Swap(false) {
+			u.retry.reset()
+		}
+		pause(ctx, u.retry.next())
+	}
+}
+
+// afterwards returns a context that ends d after ctx does.
+func afterwards(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		pause(hard, d)
+		cancel()
+	})
+	return hard, func() { stop(); cancel() }
+}
+
+// once makes a connection and uses it until it is lost or ctx ends. It returns
+// nil after an orderly end.
+func (u *Uplink) once(ctx, hard context.Context) error {
+	w := newWindow(u.cfg.MaxInFlight)
+	p := &pass{Uplink: u, window: w}
+	will := u.enc.statusMessage("offline", "connection_lost", reading.NoTime, reading.ClockUnknown)
+	c, err := u.connect(ctx, will, p.answered)
+	if err != nil {
+		return fmt.Errorf("cannot connect to %s: %w", u.cfg.URL.Redacted(), err)
+	}
+	defer c.abort()
+	u.counters.connects.Add(1)
+	p.conn = c
+	w.setLimit(min(c.limits().receiveMax, u.cfg.MaxInFlight))
+	u.attach(c, w)
+	defer u.attach(nil, nil)
+	u.enter(StateOnline, "")
+	u.hintWindow(c.limits().receiveMax)
+
+	stable := time.AfterFunc(u.cfg.BackoffMax, func() { u.progress.Store(true) })
+	defer stable.Stop()
+	err = p.serve(ctx, hard)
+	if err == nil {
+		p.leave(hard)
+		return nil
+	}
+	if errors.Is(err, context.Canceled) && hard.Err() != nil {
+		c.disconnect(codeDisconnectWill) // the will says that we are gone
+	}
+	u.suspect(err, w)
+	return err
+}
+
+// hintWindow names the remedy for a broker that takes few records at a time.
+func (u *Uplink) hintWindow(n int) {
+	if n < 100 && u.counters.connects.Load() == 1 {
+		u.log.Info().Int("receive_maximum", n).
+			Msg("the broker takes few records at a time, which bounds the rate to that many per round trip; raise its limit (mosquitto: max_inflight_messages)")
+	}
+}
+
+// suspect looks for the record that made the broker end the connection. If one
+// alone was in flight, it is that one; else the next connection sends them one at
+// a time.
+func (u *Uplink) suspect(err error, w *window) {
+	var b *brokerError
+	if !errors.As(err, &b) || !blamesPacket(b.code) {
+		return
+	}
+	open, first := w.unanswered()
+	switch {
+	case first.Seq == 0:
+	case open == 1 && (judge(b.code) == setAside || u.doubted(first.Seq)):
+		u.setAside(first, "", b.Error())
+		u.src.Delivered(first.Seq)
+	default:
+		u.careful = max(u.careful, u.high)
+	}
+}
+
+// setAside hands over a record that can never be delivered.
+func (u *Uplink) setAside(r Record, topic, reason string) {
+	u.counters.setAside.Add(1)
+	u.log.Warn().Uint64("seq", r.Seq).Str("topic", topic).Str("reason", reason).Msg("record set aside")
+	u.cfg.SetAside(SetAside{Record: r, Topic: topic, Reason: reason})
+}
