@@ -1,0 +1,202 @@
+package buffer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Open opens the store in the file path, and creates it if it is not there.
+//
+// A file that cannot be opened, or fails the checks of its structure, is set
+// aside under another name, and a new one created: see Opening. A file that is
+// in use is a *LockedError, after two seconds; one of a newer program a
+// *SchemaError; a fault of the file system, such as missing permission, is
+// returned as it is. None of these changes the file.
+func Open(path string, o Options) (*Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("cannot open store %q: %w", path, err)
+	}
+	var opening Opening
+	for range openTries {
+		s, err := openFile(path, o)
+		var damage *DamageError
+		switch {
+		case err == nil:
+			opening.Compacted = s.opening.Compacted
+			s.opening = opening
+			return s, nil
+		case errors.Is(err, fs.ErrNotExist):
+			opening.Created = true
+			err = create(path, o.NowMS)
+		case errors.As(err, &damage) && opening.Aside == nil:
+			opening.Aside, err = setAside(path, damage, o.NowMS)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("cannot open store %q: it changes under our hands; is something else creating or moving it?", path)
+}
+
+// openTries is enough for: damaged, not there, created; and once more for each
+// where another process does the same.
+const openTries = 6
+
+// openFile opens what is there. It returns an error that is fs.ErrNotExist if
+// nothing is.
+func openFile(path string, o Options) (*Store, error) {
+	f, err := lockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	compacted, err := prepare(path, f, o)
+	if compacted {
+		f.Close()
+		f, err = lockFile(path)
+	}
+	if err != nil {
+		if f != nil {
+			f.Close()
+		}
+		return nil, err
+	}
+	s := &Store{path: path, o: o, file: f, more: make(chan struct{}), outboxes: map[string]*Outbox{}}
+	s.opening.Compacted = compacted
+	if err := s.openDB(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if err := s.load(); err != nil {
+		s.end(ErrClosed)
+		return nil, errors.Join(err, s.closeFile())
+	}
+	return s, nil
+}
+
+// prepare checks the structure of the locked file, and rewrites it if that is
+// wanted and worth it.
+func prepare(path string, f *os.File, o Options) (compacted bool, err error) {
+	pages, err := verify(path, f)
+	if err != nil || !o.Compact {
+		return false, err
+	}
+	free, err := pages.freelist()
+	const worthIt = 64 << 20
+	if err != nil || pages.size < worthIt || int64(len(free))*pageSize < int64(pages.meta.high)*pageSize/4*3 {
+		return false, nil
+	}
+	if err := rewrite(path, f); err != nil {
+		return false, nil // such as no room for the copy: the file is good as it is
+	}
+	return true, nil
+}
+
+// verify returns a *DamageError if the structure of the file is not whole. It
+// reads branch pages only: what is in the leaves has checksums.
+func verify(path string, f *os.File) (*pageFile, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := openPages(f, info.Size())
+	if err != nil {
+		return nil, &DamageError{Path: path, What: "its beginning", Err: err}
+	}
+	var first *PageError
+	faults := 0
+	checkPages(pages, nil, func(e *PageError) {
+		if first == nil {
+			first = e
+		}
+		faults++
+	})
+	if first != nil {
+		return nil, &DamageError{Path: path, What: fmt.Sprintf("%d faults in its pages, the first of them", faults), Err: first}
+	}
+	return pages, nil
+}
+
+// openDB gives the locked file to bbolt.
+func (s *Store) openDB() error {
+	err := s.guard("opening", func() (err error) {
+		s.db, err = bolt.Open(s.path, 0o600, s.o.bolt(func(string, int, os.FileMode) (*os.File, error) { return s.file, nil }))
+		return err
+	})
+	switch {
+	case err == nil:
+		s.db.AllocSize = s.o.step()
+		return nil
+	case environmental(err):
+		return fmt.Errorf("cannot open store %q: %w", s.path, err)
+	}
+	return s.damage("it cannot be opened", err)
+}
+
+func (o *Options) bolt(open func(string, int, os.FileMode) (*os.File, error)) *bolt.Options {
+	return &bolt.Options{
+		Timeout:      lockTimeout,
+		FreelistType: bolt.FreelistMapType,
+		PageSize:     pageSize,
+		MaxSize:      int(o.Quota),
+		// Mapped whole from the start, a growing file never waits for readers,
+		// and on 32 bits never fails to find room for a larger map.
+		InitialMmapSize: int(o.Quota),
+		OpenFile:        open,
+	}
+}
+
+// environmental reports whether err says something about the system rather than
+// about the file.
+func environmental(err error) bool {
+	return noSpace(err) || slices.ContainsFunc([]error{
+		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+	}, func(no error) bool { return errors.Is(err, no) })
+}
+
+// load reads what is kept in memory.
+func (s *Store) load() error {
+	err := s.guard("reading its state", func() error {
+		return s.db.View(func(tx *bolt.Tx) (err error) {
+			if s.st, err = readState(tx); err != nil {
+				return s.damage("state", err)
+			}
+			if s.st.Schema > schema {
+				return &SchemaError{Path: s.path, Have: s.st.Schema, Known: schema}
+			}
+			for name := range buckets {
+				if tx.Bucket([]byte(name)) == nil {
+					return s.damage(fmt.Sprintf("bucket %q is missing", name), nil)
+				}
+			}
+			if s.meta, err = readMeta(tx); err != nil {
+				return s.damage("state", err)
+			}
+			return nil
+		})
+	})
+	if err == nil {
+		s.readers()
+	}
+	return err
+}
+
+// readers makes the outboxes, and forgets the uplinks that are no more.
+func (s *Store) readers() {
+	s.st = s.st.clone()
+	maps.DeleteFunc(s.st.Cursors, func(name string, _ uint64) bool { return !slices.Contains(s.o.Uplinks, name) })
+	for _, name := range s.o.Uplinks {
+		if _, known := s.st.Cursors[name]; !known {
+			s.st.Cursors[name] = s.st.Outbox.First - 1
+		}
+		mark := s.st.Cursors[name]
+		s.outboxes[name] = &Outbox{s: s, name: name, next: mark + 1, delivered: mark}
+	}
+}
