@@ -1,0 +1,169 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"tidemark/reading"
+)
+
+// moment is a time as read: RFC 3339, or whole milliseconds since 1970.
+type moment struct {
+	ms   int64 // rounded down
+	ns   int64 // beyond ms, below 1e6
+	far  bool  // beyond int64 milliseconds
+	text []byte
+	zone bool // text is RFC 3339, else the number
+}
+
+func parseMoment(field string, t token) (m moment, err error) {
+	switch {
+	case t == nil:
+		return m, missing(field)
+	case t[0] == '"':
+		m, err = parseRFC3339(field, t)
+	case t[0] == '-' || t[0] >= '0' && t[0] <= '9':
+		m, err = parseMillis(field, t)
+	default:
+		err = fmt.Errorf("%s cannot be %s: write RFC 3339, or milliseconds since 1970", field, t.kind())
+	}
+	return m, err
+}
+
+func parseRFC3339(field string, t token) (moment, error) {
+	text, err := t.text(field)
+	if err != nil {
+		return moment{}, err
+	}
+	var at time.Time
+	if err := at.UnmarshalText(text); err != nil {
+		return moment{}, fmt.Errorf("%s %s is no RFC 3339 time, such as 2026-01-01T12:00:10.5Z", field, quote(text))
+	}
+	return moment{ms: at.UnixMilli(), ns: int64(at.Nanosecond() % 1e6), text: text, zone: true}, nil
+}
+
+// parseMillis takes whole numbers however they are spelled: 1000, 1000.0, 1e3.
+func parseMillis(field string, t token) (moment, error) {
+	ms, err := strconv.ParseInt(string(t), 10, 64)
+	if err == nil {
+		return moment{ms: ms, text: t, far: ms == reading.NoTime}, nil
+	}
+	f, err := strconv.ParseFloat(string(t), 64)
+	switch {
+	case err != nil || math.Abs(f) >= 1<<63:
+		return moment{text: t, far: true}, nil
+	case f != math.Trunc(f):
+		return moment{}, fmt.Errorf("%s %s is no whole number of milliseconds", field, quote(t))
+	}
+	return moment{ms: int64(f), text: t}, nil
+}
+
+// nanos returns the time in nanoseconds, and whether int64 holds it.
+func (m *moment) nanos() (int64, bool) {
+	const low, high = math.MinInt64 / 1_000_000, math.MaxInt64 / 1_000_000
+	if m.far || m.ms < low || m.ms > high || m.ms == high && m.ns > math.MaxInt64%1_000_000 {
+		return reading.NoTime, false
+	}
+	return m.ms*1e6 + m.ns, true
+}
+
+// millis reads a time of the trace in milliseconds, rounded down.
+func millis(field string, t token) (int64, error) {
+	m, err := parseMoment(field, t)
+	if err == nil && m.far {
+		err = fmt.Errorf("%s %s is out of range: it must fit into 64 bits", field, quote(m.text))
+	}
+	return m.ms, err
+}
+
+// sourceTime reads a source's time. One that int64 nanoseconds cannot hold has
+// the fault TimeRange.
+func sourceTime(t token) (reading.SourceTime, error) {
+	m, err := parseMoment("source_time", t)
+	if err != nil {
+		return reading.SourceTime{}, err
+	}
+	ns, ok := m.nanos()
+	s := reading.SourceTime{NS: ns, Zoned: true, Unit: reading.UnitMillis}
+	if m.zone {
+		s.Unit, s.Raw = reading.UnitNone, string(m.text)
+	}
+	if !ok {
+		s.Fault, s.Raw = reading.TimeRange, string(m.text)
+	}
+	return s, nil
+}
+
+// ingestTime reads the time of arrival, NoTime if there is none.
+func ingestTime(t token) (int64, error) {
+	if t == nil {
+		return reading.NoTime, nil
+	}
+	m, err := parseMoment("ingest_time", t)
+	if err != nil {
+		return 0, err
+	}
+	ns, ok := m.nanos()
+	if !ok {
+		return 0, fmt.Errorf("ingest_time %s is out of range: it must lie between 1677-09-21 and 2262-04-11", quote(m.text))
+	}
+	return ns, nil
+}
+
+// value reads a number, a boolean, a string or null.
+func value(t token) (reading.Value, error) {
+	if t == nil {
+		return reading.Value{}, nil
+	}
+	switch t[0] {
+	case 't', 'f':
+		return reading.BoolValue(t[0] == 't'), nil
+	case '"':
+		text, err := t.text("value")
+		return reading.TextValue(string(text)), err
+	case '[', '{':
+		return reading.Value{}, fmt.Errorf("value cannot be %s", t.kind())
+	}
+	return number(t)
+}
+
+// number keeps integers of up to 64 bits exact; larger ones are floats.
+func number(t token) (reading.Value, error) {
+	if !bytes.ContainsAny(t, ".eE") {
+		if i, err := strconv.ParseInt(string(t), 10, 64); err == nil {
+			return reading.IntValue(i), nil
+		}
+		if u, err := strconv.ParseUint(string(t), 10, 64); err == nil {
+			return reading.UintValue(u), nil
+		}
+	}
+	f, err := strconv.ParseFloat(string(t), 64)
+	if err != nil {
+		return reading.Value{}, fmt.Errorf("value %s is beyond every float", quote(t))
+	}
+	return reading.FloatValue(f), nil
+}
+
+func level(t token) (reading.Level, error) {
+	text, err := t.text("quality")
+	if err != nil || len(text) == 0 {
+		return reading.Good, err
+	}
+	l, ok := reading.ParseLevel(string(text))
+	if !ok {
+		return l, fmt.Errorf("unknown quality %s: it is good, uncertain or bad", quote(text))
+	}
+	return l, nil
+}
+
+// quote shows the beginning of what stands in the trace.
+func quote(b []byte) string {
+	const most = 60
+	if len(b) > most {
+		return strconv.Quote(string(b[:most]) + "…")
+	}
+	return strconv.Quote(string(b))
+}

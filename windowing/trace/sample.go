@@ -1,0 +1,153 @@
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"tidemark/reading"
+)
+
+// sample is a reading as it stands.
+type sample struct {
+	input, device, asset, lifecycle, sensor token
+	id, seq                                 token
+	sourceTime, ingestTime                  token
+	value                                   token
+	valued                                  bool // value is there, if only as null
+	unit, quality                           token
+}
+
+func (s *sample) set(key []byte, v token) error {
+	switch string(key) {
+	case "input":
+		s.input = v
+	case "device":
+		s.device = v
+	case "asset":
+		s.asset = v
+	case "lifecycle":
+		s.lifecycle = v
+	case "sensor":
+		s.sensor = v
+	case "id":
+		s.id = v
+	case "seq":
+		s.seq = v
+	case "source_time":
+		s.sourceTime = v
+	case "ingest_time":
+		s.ingestTime = v
+	case "value":
+		s.value, s.valued = v, true
+	case "unit":
+		s.unit = v
+	case "quality":
+		s.quality = v
+	}
+	return nil
+}
+
+// add appends a reading to the operation's.
+func (r *Reader) add(s *sample) (err error) {
+	switch {
+	case s.input == nil:
+		return missing("input")
+	case s.sensor == nil:
+		return missing("sensor")
+	case !s.valued:
+		return errors.New("value is missing: write null for a reading without one")
+	}
+	rd := reading.Reading{ServerNS: reading.NoTime}
+	if rd.Tag, err = r.tag(s); err != nil {
+		return err
+	}
+	if rd.Value, err = value(s.value); err != nil {
+		return err
+	}
+	if rd.Source, err = sourceTime(s.sourceTime); err != nil {
+		return err
+	}
+	if rd.IngestNS, err = ingestTime(s.ingestTime); err != nil {
+		return err
+	}
+	if rd.Quality.Level, err = level(s.quality); err != nil {
+		return err
+	}
+	if rd.Unit, err = r.intern("unit", s.unit); err != nil {
+		return err
+	}
+	id, err := s.id.text("id")
+	if err != nil {
+		return err
+	}
+	rd.ID = string(id)
+	if s.seq != nil {
+		if rd.Seq, err = strconv.ParseUint(string(s.seq), 10, 64); err != nil {
+			return fmt.Errorf("seq %s is no whole number from 0 to 2^64-1", quote(s.seq))
+		}
+		rd.HasSeq = true
+	}
+	rd.Stamp = stamp(rd.Source)
+	r.readings = append(r.readings, rd)
+	return nil
+}
+
+// stamp takes the source time at its word.
+func stamp(t reading.SourceTime) reading.Stamp {
+	if !t.Given() {
+		return reading.Stamp{Disposition: reading.Quarantine, Reason: reading.SourceTimeRange, Policy: reading.PolicyTrusted,
+			EventNS: reading.NoTime, WatermarkMS: reading.NoTime}
+	}
+	return reading.Stamp{Disposition: reading.Accept, Policy: reading.PolicyTrusted,
+		EventNS: t.NS, WatermarkMS: reading.FloorMS(t.NS)}
+}
+
+// maxCached bounds what the reader remembers of names it has seen.
+const maxCached = 1 << 16
+
+// tag makes the reading's tag, or finds it among those made.
+func (r *Reader) tag(s *sample) (reading.Tag, error) {
+	var names [5][]byte
+	r.key = r.key[:0]
+	for i, f := range [...]struct {
+		name string
+		from token
+	}{{"input", s.input}, {"asset", s.asset}, {"device", s.device}, {"lifecycle", s.lifecycle}, {"sensor", s.sensor}} {
+		text, err := f.from.text(f.name)
+		if err != nil {
+			return reading.Tag{}, err
+		}
+		names[i] = text
+		r.key = binary.AppendUvarint(r.key, uint64(len(text)))
+		r.key = append(r.key, text...)
+	}
+	tag, ok := r.tags[string(r.key)]
+	if !ok {
+		if len(r.tags) >= maxCached {
+			clear(r.tags)
+		}
+		tag = reading.MakeTag(reading.Series{Input: string(names[0]), Asset: string(names[1]), Device: string(names[2]),
+			Lifecycle: string(names[3]), Sensor: string(names[4])})
+		r.tags[string(r.key)] = tag
+	}
+	return tag, nil
+}
+
+// intern reads a string that few readings differ in.
+func (r *Reader) intern(field string, t token) (string, error) {
+	text, err := t.text(field)
+	if err != nil || len(text) == 0 {
+		return "", err
+	}
+	s, ok := r.units[string(text)]
+	if !ok {
+		if len(r.units) >= maxCached {
+			clear(r.units)
+		}
+		s = string(text)
+		r.units[s] = s
+	}
+	return s, nil
+}
