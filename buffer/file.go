@@ -163,30 +163,25 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Aside is a damaged file that was set aside.
-type Aside struct {
-	Path   string // its new name; a file of that name with .reason added says why
-	Reason string
-}
-
 // SetAside closes the store and sets its file aside, for whoever met a
-// *DamageError while reading. The next Open creates a new one.
-func (s *Store) SetAside(reason error, nowMS int64) (*Aside, error) {
-	if err := s.Close(); err != nil && s.usable() == nil {
-		return nil, err
-	}
-	return setAside(s.path, &DamageError{Path: s.path, What: "set aside", Err: reason}, nowMS)
+// *DamageError while reading. It returns the file's new name; the next Open
+// creates a new one.
+func (s *Store) SetAside(reason error, nowMS int64) (string, error) {
+	// What cannot be written any more does not matter now.
+	_ = s.Close()
+	return setAside(s.path, reason.Error(), nowMS)
 }
 
 // setAside renames the file to the first free name of NAME.damaged-1, -2 and so
-// on, and writes the reason beside it. It does nothing if the file is not there.
-func setAside(path string, reason *DamageError, nowMS int64) (*Aside, error) {
+// on, and writes the reason beside it, in that name with .reason added. It does
+// nothing if the file is not there.
+func setAside(path, reason string, nowMS int64) (string, error) {
 	f, err := lockFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return "", nil
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer f.Close()
 	for n := 1; ; n++ {
@@ -195,12 +190,12 @@ func setAside(path string, reason *DamageError, nowMS int64) (*Aside, error) {
 			continue
 		}
 		if err := os.Rename(path, name); err != nil {
-			return nil, fmt.Errorf("cannot set the damaged store %q aside: %w", path, err)
+			return "", fmt.Errorf("cannot set the damaged store %q aside: %w", path, err)
 		}
-		text := fmt.Sprintf("%v\nset aside at %s\nlook inside with: tidemark store check %s\n", reason, stamp(nowMS), name)
+		text := fmt.Sprintf("%s\nset aside at %s\nlook inside with: tidemark store check %s\n", reason, stamp(nowMS), name)
 		// Without its reason the file is as safe, on a full disk for example.
 		_ = os.WriteFile(name+".reason", []byte(text), 0o600)
-		return &Aside{Path: name, Reason: reason.Error()}, syncFile(filepath.Dir(path))
+		return name, syncFile(filepath.Dir(path))
 	}
 }
 

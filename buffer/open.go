@@ -15,35 +15,35 @@ import (
 // Open opens the store in the file path, and creates it if it is not there.
 //
 // A file that cannot be opened, or fails the checks of its structure, is set
-// aside under another name, and a new one created: see Opening. A file that is
-// in use is a *LockedError, after two seconds; one of a newer program a
+// aside under another name, and a new one created: see Opened. A file that is in
+// use is a *LockedError, after two seconds; one of a newer program a
 // *SchemaError; a fault of the file system, such as missing permission, is
 // returned as it is. None of these changes the file.
-func Open(path string, o Options) (*Store, error) {
+func Open(path string, o Options) (*Store, *Opened, error) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("cannot open store %q: %w", path, err)
+		return nil, nil, fmt.Errorf("cannot open store %q: %w", path, err)
 	}
-	var opening Opening
+	did := &Opened{}
 	for range openTries {
-		s, err := openFile(path, o)
+		var s *Store
+		s, did.Compacted, err = openFile(path, o)
 		var damage *DamageError
 		switch {
 		case err == nil:
-			opening.Compacted = s.opening.Compacted
-			s.opening = opening
-			return s, nil
+			return s, did, nil
 		case errors.Is(err, fs.ErrNotExist):
-			opening.Created = true
+			did.Created = true
 			err = create(path, o.NowMS)
-		case errors.As(err, &damage) && opening.Aside == nil:
-			opening.Aside, err = setAside(path, damage, o.NowMS)
+		case errors.As(err, &damage) && did.SetAside == "":
+			did.Reason = damage.Error()
+			did.SetAside, err = setAside(path, damage.Error(), o.NowMS)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return nil, fmt.Errorf("cannot open store %q: it changes under our hands; is something else creating or moving it?", path)
+	return nil, nil, fmt.Errorf("cannot open store %q: it changes under our hands; is something else creating or moving it?", path)
 }
 
 // openTries is enough for: damaged, not there, created; and once more for each
@@ -52,33 +52,30 @@ const openTries = 6
 
 // openFile opens what is there. It returns an error that is fs.ErrNotExist if
 // nothing is.
-func openFile(path string, o Options) (*Store, error) {
+func openFile(path string, o Options) (s *Store, compacted bool, err error) {
 	f, err := lockFile(path)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	compacted, err := prepare(path, f, o)
+	compacted, err = prepare(path, f, o)
 	if compacted {
 		f.Close()
 		f, err = lockFile(path)
 	}
 	if err != nil {
-		if f != nil {
-			f.Close()
-		}
-		return nil, err
+		f.Close()
+		return nil, false, err
 	}
-	s := &Store{path: path, o: o, file: f, more: make(chan struct{}), outboxes: map[string]*Outbox{}}
-	s.opening.Compacted = compacted
+	s = &Store{path: path, o: o, file: f, more: make(chan struct{}), outboxes: map[string]*Outbox{}}
 	if err := s.openDB(); err != nil {
 		f.Close()
-		return nil, err
+		return nil, false, err
 	}
 	if err := s.load(); err != nil {
 		s.end(ErrClosed)
-		return nil, errors.Join(err, s.closeFile())
+		return nil, false, errors.Join(err, s.closeFile())
 	}
-	return s, nil
+	return s, compacted, nil
 }
 
 // prepare checks the structure of the locked file, and rewrites it if that is

@@ -17,11 +17,10 @@ import (
 // Store is an open store. It is made by Open; see the package comment for what
 // may run beside what.
 type Store struct {
-	path    string
-	o       Options
-	db      *bolt.DB
-	file    *os.File // the one that db holds
-	opening Opening
+	path string
+	o    Options
+	db   *bolt.DB
+	file *os.File // the one that db holds
 
 	outboxes map[string]*Outbox // by uplink; fixed by Open
 
@@ -38,15 +37,13 @@ type Store struct {
 	wantsCheckpoint atomic.Bool
 }
 
-// Opening is what Open had to do.
-type Opening struct {
+// Opened is what Open had to do.
+type Opened struct {
 	Created   bool   // the store is a new one
-	Aside     *Aside // the damaged file that was set aside; nil if none was
+	SetAside  string // where the damaged file is that was in its place; empty if none was
+	Reason    string // what was wrong with it
 	Compacted bool   // the file had shrunk inside and was rewritten
 }
-
-// Opening tells what Open had to do.
-func (s *Store) Opening() Opening { return s.opening }
 
 // Path returns the name of the store's file.
 func (s *Store) Path() string { return s.path }

@@ -22,7 +22,7 @@ func opts() buffer.Options {
 
 func open(t testing.TB, path string, o buffer.Options) *buffer.Store {
 	t.Helper()
-	s, err := buffer.Open(path, o)
+	s, _, err := buffer.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func blocks(t testing.TB, s *buffer.Store, from uint64) (bs []buffer.Block) {
 
 func TestCommitIsReadBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.db")
-	s := open(t, path, opts())
-	if !s.Opening().Created || s.Opening().Aside != nil {
-		t.Errorf("opening = %+v", s.Opening())
+	s, did, err := buffer.Open(path, opts())
+	if err != nil || *did != (buffer.Opened{Created: true}) {
+		t.Fatal(did, err)
 	}
 	var want []buffer.Block
 	for i, n := range []int{0, 1, 1900, 1902, 1903, 1904, 1944, 3000, 100_000} {
@@ -151,11 +151,12 @@ func TestCommitIsReadBack(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, path, opts())
-	if s.Opening().Created {
-		t.Error("created again")
+	s, did, err = buffer.Open(path, opts())
+	if err != nil || *did != (buffer.Opened{}) {
+		t.Fatal(did, err)
 	}
 	verify(s)
+	s.Close()
 }
 
 func TestRefusedCommitChangesNothing(t *testing.T) {
@@ -213,7 +214,7 @@ func TestTwoOpens(t *testing.T) {
 	s := open(t, path, opts())
 	commit(t, s, &buffer.Commit{Block: block(1, 10)})
 	var locked *buffer.LockedError
-	if _, err := buffer.Open(path, opts()); !errors.As(err, &locked) {
+	if _, _, err := buffer.Open(path, opts()); !errors.As(err, &locked) {
 		t.Fatalf("second open: %v", err)
 	}
 	if locked.PID != os.Getpid() {
