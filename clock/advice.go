@@ -6,6 +6,14 @@ import (
 	"tidemark/reading"
 )
 
+// Advice says in words what keeps the clock from being synchronized and what to
+// do about it; empty when nothing does.
+func (c *Clock) Advice() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.adviceLocked()
+}
+
 // adviceLocked says in words what is wrong with the clock and what to do.
 func (c *Clock) adviceLocked() string {
 	if c.cfg.Trust == TrustLocal && c.m.State == reading.ClockUnknown {

@@ -108,6 +108,9 @@ type hostView struct {
 	lost    bool  // the daemon has lost its source
 }
 
+// noView is that of a host without a daemon to ask.
+var noView = hostView{boundNS: noBound}
+
 // chronyReading is chronyd's tracking report. A float second of 53 bits is
 // exact far below a nanosecond in the range that can be believed.
 type chronyReading struct {

@@ -15,6 +15,7 @@ type Options struct {
 	// OnEvent, if not nil, is told what belongs into the gateway's records: changes
 	// of state, epoch corrections, suspect stretches. It is called by the clock's
 	// goroutines and by Now, in order, and must neither block nor call the Clock.
+	// What happens before Run is told by Run.
 	OnEvent func(Event)
 }
 
@@ -40,6 +41,8 @@ type Clock struct {
 	host    hostStatus
 	segment uint64 // ID of the last segment
 	seen    looked // the last look at the clocks
+	running bool
+	early   []Event // of before Run
 
 	sources *sources // has a lock of its own
 }
@@ -63,6 +66,7 @@ type face struct {
 	wallMinusMono int64
 	bootMinusMono int64
 	gatewayOfs    int64 // gateway time in ns minus CLOCK_BOOTTIME
+	leap          leapWatch
 }
 
 // New returns a Clock for cfg, which must be valid. Its state is unknown until
@@ -74,7 +78,7 @@ func newClock(cfg Config, o Options, dev device) *Clock {
 	c := &Clock{
 		cfg: cfg.withDefaults(), log: o.Log, onEvent: o.OnEvent, dev: dev,
 		changed: make(chan struct{}, 1), soon: make(chan struct{}, 1),
-		sources: newSources(),
+		sources: newSources(), host: hostStatus{view: noView},
 	}
 	for _, s := range cfg.Servers {
 		c.servers = append(c.servers, newServer(s))
@@ -121,6 +125,13 @@ func (c *Clock) ResumeGateway(ms int64) {
 	c.showLocked(ms*1e6 - boot)
 }
 
+// Trusted reports whether source times can be judged now: the clock is
+// synchronized or free-running, or clock.trust is local and accepts it.
+func (c *Clock) Trusted() bool {
+	s := c.now.Load().segment
+	return s.State.Trusted() || s.Method == reading.MethodLocal
+}
+
 // Changed is signalled when the state or the segment has changed; signals that
 // nobody took are merged into one.
 func (c *Clock) Changed() <-chan struct{} { return c.changed }
@@ -155,7 +166,7 @@ func (c *Clock) showLocked(gatewayOfs int64) {
 // publishLocked shows seg by the last look at the clocks.
 func (c *Clock) publishLocked(seg *reading.ClockSegment, gatewayOfs int64) {
 	c.now.Store(&face{
-		segment: seg, gatewayOfs: gatewayOfs,
+		segment: seg, gatewayOfs: gatewayOfs, leap: c.leap,
 		wallMinusMono: c.seen.wallMinusMono, bootMinusMono: c.seen.bootMinusMono,
 	})
 }

@@ -43,7 +43,22 @@ func (c *Clock) tell(e Event) {
 	}
 	e.AtNS, e.Epoch = c.seen.wallNS, c.epochs.now.Epoch
 	e.Segment, e.BoundNS = c.segment, c.m.bound(c.seen.bootNS)
+	if !c.running {
+		c.early = append(c.early, e)
+		return
+	}
 	c.onEvent(e)
+}
+
+// tellEarly tells what happened before Run.
+func (c *Clock) tellEarly() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = true
+	for _, e := range c.early {
+		c.onEvent(e)
+	}
+	c.early = nil
 }
 
 // suspectLocked says that the bounds since sinceBootNS were contradicted (K6).

@@ -70,6 +70,8 @@ const (
 // queryNTP asks one server. It returns a *queryError for whatever is no usable
 // answer, and gives up when ctx ends.
 func queryNTP(ctx context.Context, server string) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout+queryTimeout)
+	defer cancel()
 	dial := func(_, remote string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout} // beevik/ntp leaves looking up the name without a limit
 		conn, err := d.DialContext(ctx, "udp", remote)

@@ -22,7 +22,6 @@ type persisted struct {
 	Stretch         uint32        `json:"stretch"`
 	Floor           floor         `json:"floor"`
 	LeapAtNS        int64         `json:"leap_at_ns,omitempty"`
-	Sources         []sourceState `json:"sources,omitempty"`
 }
 
 const persistVersion = 1
@@ -37,7 +36,6 @@ func (c *Clock) Persist() []byte {
 		Machine: c.m, Segment: c.segment, Epoch: c.epochs.now, Past: c.epochs.past, Certificates: c.epochs.certs,
 		Stretch: c.epochs.stretch, Floor: c.floor, LeapAtNS: c.leap.atNS,
 	}
-	p.Sources = c.sources.save(p.WallMinusBootNS)
 	b, err := json.Marshal(p)
 	c.mu.Unlock()
 	if err != nil {
@@ -72,7 +70,6 @@ func (c *Clock) Restore(b []byte) error {
 	} else {
 		c.epochs.begin(boot, c.seen)
 	}
-	c.sources.restore(p.Sources, c.seen.wallMinusBoot(), c.seen.bootNS)
 	c.showLocked(c.now.Load().gatewayOfs)
 	return nil
 }

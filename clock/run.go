@@ -16,6 +16,7 @@ const lookEvery = time.Second
 // returns nil after its goroutines have. It is called once.
 func (c *Clock) Run(ctx context.Context) error {
 	c.logStart()
+	c.tellEarly()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { c.dev.watchSteps(ctx, c.Look); return nil })
 	g.Go(func() error { c.watch(ctx); return nil })
@@ -125,7 +126,7 @@ type hostAnswer struct {
 // askHost asks chronyd, and the kernel where there is no chronyd.
 func (c *Clock) askHost(ctx context.Context) hostAnswer {
 	k, kerr := c.dev.kernel()
-	h := hostAnswer{disciplined: kerr == nil && k.Disciplined, leapPending: kerr == nil && k.LeapPending}
+	h := hostAnswer{view: noView, disciplined: kerr == nil && k.Disciplined, leapPending: kerr == nil && k.LeapPending}
 	if r, err := c.dev.chrony(ctx); err == nil {
 		h.view = r.view()
 		h.disciplined = h.disciplined || h.view.trace == traceUTC && r.Synchronised
@@ -159,7 +160,7 @@ func (c *Clock) takeRound(answers []answer, h hostAnswer) bool {
 	}
 	leap := c.vote(&r) || r.servers == 0 && h.leapPending
 	if r.servers == 0 && c.floor.above(add(c.seen.wallNS, max(h.view.boundNS, 0))) {
-		r.host, r.outcome, r.servers = hostView{}, roundNoMajority, 1 // below the time floor the daemon is wrong
+		r.host, r.outcome, r.servers = noView, roundNoMajority, 1 // below the time floor the daemon is wrong
 	}
 	fresh := !c.m.State.Trusted()
 	good := c.m.LastGood
