@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -258,6 +259,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(`{"op":"reading","input":"A","device":"d1","asset":"a","lifecycle":"l","sensor":"k","id":"e1","seq":3,"source_time":"2026-01-01T12:00:10Z","ingest_time":5,"value":-1.5,"unit":"Cel","quality":"good"}`, true)
 	f.Add("# c\n\n"+`{"op":"batch","readings":[{"input":"A","sensor":"k","source_time":1,"value":null}],"time":"2026-01-01T12:00:11Z"}`, false)
 	f.Add(`{"op":"watermark","input":"A","time":-5}`+"\n"+`{"op":"idle","input":"B","device":"d"}`, true)
+	f.Add(` {"op" : "\u0072eading", "input":"\"A\\","sensor":"k\xff","\u0069d":"{[","source_time":1 , "value" : "}", "x":{"y":["\"]"]}} `, false)
 	f.Add(`{"op":"inputs","names":["A","B"]}`+"\n"+`{"op":"advance","time":1e3}`, false)
 	f.Fuzz(func(t *testing.T, text string, explicit bool) {
 		r := trace.NewReader(strings.NewReader(text), explicit)
@@ -271,6 +273,9 @@ func FuzzReader(f *testing.F) {
 			}
 			if op.Index != n || len(op.Steps) == 0 {
 				t.Fatalf("operation %d: %+v", n, op)
+			}
+			if !strings.Contains(text, "\n") {
+				compare(t, text, op)
 			}
 			for i := range op.Steps {
 				back, err := reading.DecodeBatch(reading.AppendBatch(nil, &op.Steps[i]))
@@ -286,6 +291,39 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// compare reads a line with the standard library's decoder, which must see the
+// same names and values.
+func compare(t *testing.T, line string, op *trace.Op) {
+	t.Helper()
+	var m map[string]any
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	if err := d.Decode(&m); err != nil {
+		t.Fatalf("not JSON: %v", err)
+	}
+	if m["op"] != "reading" {
+		return
+	}
+	r := op.Steps[len(op.Steps)-1].Readings[0]
+	tag := r.Tag.Value()
+	for name, got := range map[string]string{"input": tag.Input, "device": tag.Device, "asset": tag.Asset,
+		"lifecycle": tag.Lifecycle, "sensor": tag.Sensor, "id": r.ID, "unit": r.Unit} {
+		if want, _ := m[name].(string); got != want {
+			t.Fatalf("%s is %q, want %q", name, got, want)
+		}
+	}
+	switch want := m["value"].(type) {
+	case string:
+		if r.Value != reading.TextValue(want) {
+			t.Fatalf("value %v, want %q", r.Value, want)
+		}
+	case json.Number:
+		if f, _ := want.Float64(); r.Value.Float() != f {
+			t.Fatalf("value %v, want %s", r.Value, want)
+		}
+	}
 }
 
 func BenchmarkReader(b *testing.B) {
