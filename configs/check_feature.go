@@ -9,9 +9,9 @@ import (
 )
 
 // maxSpan bounds window, lateness and out-of-orderness together, and each of the
-// times beside them: cleanup times stay within int64 nanoseconds (SEMANTICS W4)
-// for any reading of this century.
-const maxSpan = 100 * 365 * Day
+// times beside them: cleanup times stay within int64 nanoseconds (SEMANTICS W4) for
+// any reading of this century and the next.
+const maxSpan = 30 * 365 * Day
 
 // maxHops bounds how many windows one reading belongs to.
 const maxHops = 1000
@@ -132,30 +132,27 @@ func (c *checker) selection(p string, s *Select) {
 	for i, in := range c.Inputs {
 		inputs[i] = in.Name
 	}
-	c.refer(p+".input", "input", s.Input, inputs)
-	if sensors, all := c.sensorNames(s); all {
-		c.refer(p+".sensor", "sensor of these inputs", s.Sensor, sensors)
+	if s.Input != "" {
+		c.refer(p+".input", "input", s.Input, inputs)
 	}
-	for _, l := range []struct {
-		key string
-		p   Patterns
-	}{{"asset", s.Asset}, {"device", s.Device}} {
-		if slices.Contains(l.p, "") {
-			c.fault(p+"."+l.key, "", "a name cannot be empty")
+	known, all := c.sensorNames(s)
+	for i, sensor := range s.Sensor {
+		q := p + ".sensor"
+		if c.places.given(at(q, i)) {
+			q = at(q, i)
+		}
+		if sensor == "" {
+			c.fault(q, "", "a name cannot be empty")
+		} else if all {
+			c.refer(q, "sensor of these inputs", sensor, known)
 		}
 	}
 }
 
-func (c *checker) refer(p, kind string, patterns Patterns, names []string) {
-	for i, pattern := range patterns {
-		if slices.ContainsFunc(names, func(n string) bool { return glob(pattern, n) }) {
-			continue
-		}
-		place := p
-		if c.places.given(at(p, i)) {
-			place = at(p, i)
-		}
-		c.fault(place, nearest(pattern, names), "there is no %s named %q; there %s", kind, clip(pattern), listed(names))
+// refer reports a pattern that no name fits.
+func (c *checker) refer(p, kind string, pattern Pattern, names []string) {
+	if !slices.ContainsFunc(names, pattern.Match) {
+		c.fault(p, nearest(string(pattern), names), "there is no %s named %q; there %s", kind, clip(string(pattern)), listed(names))
 	}
 }
 
@@ -210,7 +207,7 @@ var functions = []string{
 	"p50", "p95", "p99_9", "time_weighted_mean", "integral", "transitions",
 }
 
-var functionForms = regexp.MustCompile(`^(p([1-9]|[1-9][0-9])(_[0-9]{1,3})?|p0_[0-9]{1,3}|state_(duration_s|share)\..+)$`)
+var functionForms = regexp.MustCompile(`^(p[1-9][0-9]?(_[0-9]{1,6})?|p100|p0_[0-9]{0,5}[1-9]|state_(duration_s|share)\..+)$`)
 
 // misfunctions are statistics as people call them elsewhere.
 var misfunctions = map[string]string{

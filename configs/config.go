@@ -175,9 +175,8 @@ type Feature struct {
 // Select is which readings a feature takes: all of the given conditions hold. An
 // empty one holds for every reading.
 type Select struct {
-	Input  Patterns  `yaml:"input"`
-	Asset  Patterns  `yaml:"asset"`
-	Device Patterns  `yaml:"device"`
+	Input  Pattern   `yaml:"input"`
+	Asset  Pattern   `yaml:"asset"`
 	Sensor Patterns  `yaml:"sensor"`
 	Type   ValueType `yaml:"type"`
 }

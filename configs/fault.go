@@ -97,6 +97,9 @@ func nearest(word string, valid []string) string {
 	}
 	best, cost := "", 1+max(1, len([]rune(word))/3)
 	for _, v := range valid {
+		if len(v) >= len(word)+4*cost || len(word) >= len(v)+4*cost {
+			continue // too different in length, whatever the letters (a rune is up to 4 bytes)
+		}
 		if c := edits(strings.ToLower(word), strings.ToLower(v)); c < cost {
 			best, cost = v, c
 		}

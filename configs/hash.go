@@ -26,10 +26,9 @@ func (f Feature) Tuning() uint32 { return f.tuning }
 // fields, lists sorted where their order means nothing. Fields may be added only
 // with omitempty, so that hashes of older files stay.
 type definition struct {
-	Input      []string     `json:"input"`
-	Asset      []string     `json:"asset"`
-	Device     []string     `json:"device"`
-	Sensor     []string     `json:"sensor"`
+	Input      Pattern      `json:"input"`
+	Asset      Pattern      `json:"asset"`
+	Sensor     []Pattern    `json:"sensor"`
 	Type       ValueType    `json:"type"`
 	WindowMS   int64        `json:"window_ms"`
 	EveryMS    int64        `json:"every_ms"`
@@ -77,7 +76,7 @@ type tuningOf struct {
 // hash sets the feature's definition and tuning from itself and its inputs.
 func (f *Feature) hash(c *Config) {
 	d := definition{
-		Input: sorted(f.Select.Input), Asset: sorted(f.Select.Asset), Device: sorted(f.Select.Device), Sensor: sorted(f.Select.Sensor),
+		Input: f.Select.Input, Asset: f.Select.Asset, Sensor: sorted(f.Select.Sensor),
 		Type: f.Select.Type, WindowMS: f.Window.MS(), EveryMS: f.Every.MS(), OffsetMS: f.Offset.MS(),
 		Functions: sorted(f.Functions), Group: f.Group, HoldMS: f.Hold.Max.MS(), Quality: string(f.Quality), EmitEmpty: f.EmitEmpty,
 		Times: []timePolicy{},
@@ -122,8 +121,8 @@ func (in *Input) conversions(s *Select) (list []conversion) {
 }
 
 // sorted returns a sorted copy that is never nil, so that it is [] in JSON.
-func sorted(list []string) []string {
-	out := append([]string{}, list...)
+func sorted[T ~string](list []T) []T {
+	out := append([]T{}, list...)
 	slices.Sort(out)
 	return out
 }

@@ -140,13 +140,16 @@ func (c *checker) result() (*Config, error) {
 	if len(faults) == 0 {
 		return c.Config, nil
 	}
-	if slices.ContainsFunc(faults, func(f Fault) bool { return f.feature == 0 }) {
+	byFeature := make([]Faults, len(c.Features)+1)
+	for _, f := range faults {
+		byFeature[f.feature] = append(byFeature[f.feature], f)
+	}
+	if len(byFeature[0]) > 0 {
 		return nil, faults
 	}
 	kept := []Feature{}
 	for i, f := range c.Features {
-		mine := slices.DeleteFunc(slices.Clone(faults), func(x Fault) bool { return x.feature != i+1 })
-		if len(mine) == 0 {
+		if mine := byFeature[i+1]; len(mine) == 0 {
 			kept = append(kept, f)
 		} else {
 			c.Disabled = append(c.Disabled, DisabledFeature{f.Name, mine})

@@ -71,11 +71,11 @@ func (r *Range) decode(d *decoder, n *yaml.Node, path string) {
 
 // decode reads one pattern or a list of them.
 func (p *Patterns) decode(d *decoder, n *yaml.Node, path string) {
-	var list []string
+	var list []Pattern
 	if n.Kind == yaml.SequenceNode {
 		d.slice(n, reflect.ValueOf(&list).Elem(), path)
 	} else {
-		list = make([]string, 1)
+		list = make([]Pattern, 1)
 		d.scalar(n, reflect.ValueOf(&list[0]).Elem())
 	}
 	*p = list

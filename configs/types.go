@@ -295,13 +295,20 @@ func (z *Zone) parse(text string) error {
 	return nil
 }
 
-// Patterns are names in which * stands for any run of characters; any of them may
-// hold. None hold for everything. In the file one name or a list.
-type Patterns []string
+// Pattern is a name in which * stands for any run of characters and ? for one
+// byte. The empty Pattern holds for every name.
+type Pattern string
+
+// Match reports whether name fits.
+func (p Pattern) Match(name string) bool { return p == "" || glob(string(p), name) }
+
+// Patterns hold where one of them does; none hold for every name. In the file one
+// pattern or a list.
+type Patterns []Pattern
 
 // Match reports whether name fits one of the patterns, or there is none.
 func (p Patterns) Match(name string) bool {
-	return len(p) == 0 || slices.ContainsFunc(p, func(pattern string) bool { return glob(pattern, name) })
+	return len(p) == 0 || slices.ContainsFunc(p, func(x Pattern) bool { return x.Match(name) })
 }
 
 // glob walks both strings once and goes back to the last star on a mismatch: no
@@ -313,7 +320,7 @@ func glob(pattern, name string) bool {
 		case p < len(pattern) && pattern[p] == '*':
 			star, mark = p, n
 			p++
-		case p < len(pattern) && pattern[p] == name[n]:
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
 			p++
 			n++
 		case star >= 0:

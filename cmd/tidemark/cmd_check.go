@@ -37,9 +37,8 @@ The exit code is 2 if there is one.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration `FILE`")
+	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	_ = cmd.MarkFlagRequired("config") // fails only for a flag that does not exist
 	return cmd
 }
 

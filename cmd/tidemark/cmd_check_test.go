@@ -91,7 +91,7 @@ func TestCheckJSON(t *testing.T) {
 }
 
 func TestCheckWithoutAFile(t *testing.T) {
-	for _, args := range [][]string{{"check"}, {"check", "-c", "/nowhere/t.yaml"}, {"check", "-c", t.TempDir()}} {
+	for _, args := range [][]string{{"check", "-c", "/nowhere/t.yaml"}, {"check", "-c", t.TempDir()}} {
 		var out, errOut bytes.Buffer
 		if code := run(t.Context(), args, strings.NewReader(""), &out, &errOut); code != exitUsage || errOut.Len() == 0 || out.Len() > 0 {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), errOut.String())
