@@ -14,7 +14,7 @@ import (
 type Instant struct {
 	WallNS  int64                 // Unix
 	BootNS  int64                 // on a line that no step of the wall clock moves
-	Bound   reading.Bound         // error of WallNS
+	BoundNS int64                 // error of WallNS; -1: none known
 	Segment *reading.ClockSegment // never changed once shared; nil: none
 }
 
@@ -43,6 +43,9 @@ type Decoder struct {
 	router *router
 	units  recent[string, string]
 
+	boundNS int64 // of the clock at the last message
+	bound   reading.Bound
+
 	// Of the message at hand.
 	msg      *Message
 	out      *reading.Parcel
@@ -67,7 +70,7 @@ func NewDecoder(cfg Config) (*Decoder, error) {
 	for _, s := range r.subs {
 		n = max(n, fixedSlots+len(s.Sensors))
 	}
-	return &Decoder{router: r, units: recent[string, string]{max: maxUnits}, slots: make([]gjson.Result, n)}, nil
+	return &Decoder{router: r, boundNS: -1, units: recent[string, string]{max: maxUnits}, slots: make([]gjson.Result, n)}, nil
 }
 
 // Decode appends what m holds to out: a reading for each value, and a reject for
@@ -76,6 +79,9 @@ func NewDecoder(cfg Config) (*Decoder, error) {
 // it may take and empty out.
 func (d *Decoder) Decode(m *Message, out *reading.Parcel, spill func()) {
 	d.msg, d.out, d.spill, d.rejected, d.looked = m, out, spill, 0, false
+	if m.At.BoundNS != d.boundNS {
+		d.boundNS, d.bound = m.At.BoundNS, reading.MakeBound(m.At.BoundNS)
+	}
 	d.raw = view(m.Payload)
 	d.route = d.router.route(view(m.Topic))
 	if d.route == nil {

@@ -203,9 +203,9 @@ func TestDecodeProvenance(t *testing.T) {
 	d := decoder(t, generator)
 	var out reading.Parcel
 	d.Decode(&mqtt.Message{Topic: []byte("in/d"), Payload: []byte(`{"sensor":"s","value":1,"seq":18446744073709551615}`), Retain: true, Dup: true,
-		At: mqtt.Instant{WallNS: 5, Bound: 3, Segment: seg}}, &out, nil)
+		At: mqtt.Instant{WallNS: 5, BoundNS: 2, Segment: seg}}, &out, nil)
 	r := out.Readings[0]
-	if !r.Delivery.Has(reading.Initial) || !r.Delivery.Has(reading.Redelivered) || r.IngestNS != 5 || r.Stamp.Clock != seg || r.Stamp.IngestBound != 3 {
+	if !r.Delivery.Has(reading.Initial) || !r.Delivery.Has(reading.Redelivered) || r.IngestNS != 5 || r.Stamp.Clock != seg || r.Stamp.IngestBound != reading.MakeBound(2) {
 		t.Errorf("got %+v", r)
 	}
 	if !r.HasSeq || r.Seq != 1<<64-1 || r.ServerNS != reading.NoTime || r.Source.Fault != reading.TimeNull {

@@ -21,7 +21,7 @@ func (d *Decoder) element(e gjson.Result, index int, key string) {
 		Source:   reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull},
 		ServerNS: reading.NoTime,
 		IngestNS: d.msg.At.WallNS,
-		Stamp:    reading.Stamp{IngestBound: d.msg.At.Bound, Clock: d.msg.At.Segment},
+		Stamp:    reading.Stamp{IngestBound: d.bound, Clock: d.msg.At.Segment},
 	}
 	if d.msg.Retain {
 		base.Delivery |= reading.Initial

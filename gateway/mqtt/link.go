@@ -19,8 +19,8 @@ type entry struct {
 // link is one connection's side of the reader: it fills a parcel with what the
 // wire brings and hands it on before the wire has to wait.
 //
-// The reading goroutine of the connection owns it, but for open and head, which
-// the reader's lock guards.
+// The reading goroutine of the connection owns it, but for open, head and
+// writing, which the reader's lock guards.
 type link struct {
 	r    *Reader
 	wire *wire
@@ -36,13 +36,18 @@ type link struct {
 	// what is still on its way to the disk is not delivered twice.
 	ghosts map[uint16]entry
 
-	open []entry // in order of receipt
-	head int     // open[:head] is acknowledged
+	open    []entry // in order of receipt
+	head    int     // open[:head] is acknowledged
+	writing []entry // whose acknowledgements are being written
 }
 
 // maxQueued is how many readings and rejects may wait for the sink. Beyond that
 // the connection is not read on.
 const maxQueued = 16 << 10
+
+// bytesPerReading is a guess at how much of the connection a reading takes, for
+// making room.
+const bytesPerReading = 120
 
 func (l *link) outstanding() int { return len(l.open) - l.head }
 
@@ -76,6 +81,9 @@ func (l *link) publish(p *publish) {
 				return
 			}
 		}
+	}
+	if l.parcel.Readings == nil {
+		l.parcel.Readings = make([]reading.Reading, 0, min(1+l.wire.in.Buffered()/bytesPerReading, spillAt))
 	}
 	m := Message{Topic: p.topic, Payload: p.payload, Retain: p.retain, Dup: p.dup, At: l.at}
 	if p.size > 0 {
@@ -129,40 +137,45 @@ func (l *link) leftOver() map[uint16]entry {
 	for id, g := range l.ghosts {
 		left[id] = g // never came again on this link
 	}
-	for _, e := range l.open[l.head:] {
-		left[e.id] = e
+	for _, es := range [][]entry{l.writing, l.open[l.head:]} {
+		for _, e := range es {
+			left[e.id] = e
+		}
 	}
 	return left
 }
 
-// committed returns the acknowledgements that are due when every parcel up to
-// token is on disk, in the order of receipt that MQTT 5 §4.6 demands, and how
-// many they are. The reader's lock is held.
-func (l *link) committed(token uint64) (packets []byte, n int) {
-	for _, e := range l.open[l.head:] {
+// due returns how many messages may be acknowledged when every parcel up to token
+// is on disk. The reader's lock is held.
+func (l *link) due(token uint64) int {
+	for i, e := range l.open[l.head:] {
 		if e.token > token {
-			break
+			return i
 		}
+	}
+	return l.outstanding()
+}
+
+// acknowledgements moves the first n open messages to those being written, and
+// returns the packets, in the order of receipt that MQTT 5 §4.6 demands. They are
+// no longer outstanding: the broker may answer with the next messages before the
+// write returns. The reader's lock is held.
+func (l *link) acknowledgements(packets []byte, n int) []byte {
+	l.writing = append(l.writing[:0], l.open[l.head:l.head+n]...)
+	for _, e := range l.writing {
 		kind := byte(packetPuback << 4)
 		if e.qos == 2 {
 			kind = packetPubrec << 4
 		}
-		packets = append(packets, kind, 2)
-		packets = binary.BigEndian.AppendUint16(packets, e.id)
-		n++
+		packets = binary.BigEndian.AppendUint16(append(packets, kind, 2), e.id)
 	}
-	return packets, n
-}
-
-// acknowledged drops the first n open messages. The reader's lock is held.
-func (l *link) acknowledged(n int) {
-	l.head += n
-	if l.head == len(l.open) {
+	if l.head += n; l.head == len(l.open) {
 		l.open, l.head = l.open[:0], 0
 	} else if l.head > 1<<10 && l.head > len(l.open)/2 {
 		l.open = l.open[:copy(l.open, l.open[l.head:])]
 		l.head = 0
 	}
+	return packets
 }
 
 func (r *Reader) hash(p *publish) uint64 {

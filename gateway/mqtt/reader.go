@@ -39,7 +39,7 @@ type Reader struct {
 	room chan struct{} // the queue has less
 	acks chan struct{} // something may be acknowledged
 
-	mu         sync.Mutex // guards what follows, and open and head of links
+	mu         sync.Mutex // guards what follows, and what links say
 	cur        *link      // of the connection that is or was last; nil before the first
 	token      uint64     // of the last parcel
 	delivered  uint64     // token of the last parcel that the sink took
@@ -295,6 +295,7 @@ func (r *Reader) stalled(hold time.Duration) {
 
 // acknowledge writes acknowledgements as commits allow them.
 func (r *Reader) acknowledge(ctx context.Context) {
+	var packets []byte
 	for {
 		select {
 		case <-r.acks:
@@ -304,13 +305,14 @@ func (r *Reader) acknowledge(ctx context.Context) {
 		now := r.clk.Now().BootNS
 		r.mu.Lock()
 		l := r.cur
-		if l == nil {
-			r.mu.Unlock()
+		if l == nil || l.wire.isClosed() {
+			r.mu.Unlock() // what is not acknowledged comes again
 			continue
 		}
-		packets, n := l.committed(r.committed.Load())
+		n := l.due(r.committed.Load())
 		if n > 0 {
 			r.window.acknowledging(l.outstanding(), time.Duration(now-r.arrivalNS))
+			packets = l.acknowledgements(packets[:0], n)
 		}
 		r.mu.Unlock()
 		if n == 0 {
@@ -320,11 +322,11 @@ func (r *Reader) acknowledge(ctx context.Context) {
 		_, err := l.wire.Write(packets)
 		l.wire.Unlock()
 		if err != nil {
-			l.wire.Close() // what is not acknowledged comes again
+			l.wire.Close()
 			continue
 		}
 		r.mu.Lock()
-		l.acknowledged(n)
+		l.writing = l.writing[:0]
 		r.mu.Unlock()
 	}
 }
@@ -338,9 +340,8 @@ func (r *Reader) drain() {
 	for asked := false; ; asked = true {
 		r.mu.Lock()
 		owed := r.committed.Load() < r.delivered
-		if r.cur != nil && r.status.State == Connected {
-			_, n := r.cur.committed(r.delivered)
-			owed = owed || n > 0
+		if l := r.cur; l != nil && !l.wire.isClosed() {
+			owed = owed || l.due(r.delivered) > 0 || len(l.writing) > 0
 		}
 		r.mu.Unlock()
 		if !owed {

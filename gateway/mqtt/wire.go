@@ -91,6 +91,15 @@ func (w *wire) Close() error {
 	return w.Conn.Close()
 }
 
+func (w *wire) isClosed() bool {
+	select {
+	case <-w.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Read gives the packets that are not ours.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.pass) == 0 {
