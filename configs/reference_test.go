@@ -1,6 +1,7 @@
 package configs_test
 
 import (
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -148,5 +149,19 @@ func TestDemoIsValid(t *testing.T) {
 	c := mustParse(t, string(data))
 	if len(c.Notices) > 0 {
 		t.Errorf("the demo gives notices: %v", c.Notices)
+	}
+}
+
+// A whole plant in the shape that users were promised.
+func TestPromisedShapeIsValid(t *testing.T) {
+	data, err := os.ReadFile("testdata/plant.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustParse(t, string(data))
+	s := c.Inputs[1].MQTT.Subscribe[0]
+	if c.Gateway.ID != "line-3" || len(c.Features) != 2 || s.Sensors[0].Path != "v_rms" || s.Sensors[0].ExpectEvery.String() != "10s" ||
+		c.Inputs[1].MQTT.ClientID != "tidemark-line-3-in-vibration" || c.Uplinks[0].Backlog.Rate != 500 {
+		t.Errorf("%+v", c)
 	}
 }
