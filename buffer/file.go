@@ -167,15 +167,19 @@ func syncFile(path string) error {
 // *DamageError while reading. It returns the file's new name; the next Open
 // creates a new one.
 func (s *Store) SetAside(reason error, nowMS int64) (string, error) {
-	// What cannot be written any more does not matter now.
-	_ = s.Close()
-	return setAside(s.path, reason.Error(), nowMS)
+	was, err := s.file.Stat()
+	if err != nil {
+		return "", ErrClosed
+	}
+	_ = s.Close() // what cannot be written any more does not matter now
+	return setAside(s.path, was, reason.Error(), nowMS)
 }
 
 // setAside renames the file to the first free name of NAME.damaged-1, -2 and so
 // on, and writes the reason beside it, in that name with .reason added. It does
-// nothing if the file is not there.
-func setAside(path, reason string, nowMS int64) (string, error) {
+// nothing if the file is not the one that was judged any more: another process
+// was faster.
+func setAside(path string, was os.FileInfo, reason string, nowMS int64) (string, error) {
 	f, err := lockFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
@@ -184,6 +188,9 @@ func setAside(path, reason string, nowMS int64) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(was, now) {
+		return "", err
+	}
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s.damaged-%d", path, n)
 		if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {

@@ -26,8 +26,8 @@ func Open(path string, o Options) (*Store, *Opened, error) {
 	}
 	did := &Opened{}
 	for range openTries {
-		var s *Store
-		s, did.Compacted, err = openFile(path, o)
+		was, _ := os.Stat(path)
+		s, err := openFile(path, o, did)
 		var damage *DamageError
 		switch {
 		case err == nil:
@@ -37,7 +37,7 @@ func Open(path string, o Options) (*Store, *Opened, error) {
 			err = create(path, o.NowMS)
 		case errors.As(err, &damage) && did.SetAside == "":
 			did.Reason = damage.Error()
-			did.SetAside, err = setAside(path, damage.Error(), o.NowMS)
+			did.SetAside, err = setAside(path, was, damage.Error(), o.NowMS)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -52,48 +52,51 @@ const openTries = 6
 
 // openFile opens what is there. It returns an error that is fs.ErrNotExist if
 // nothing is.
-func openFile(path string, o Options) (s *Store, compacted bool, err error) {
+func openFile(path string, o Options, did *Opened) (*Store, error) {
 	f, err := lockFile(path)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	compacted, err = prepare(path, f, o)
-	if compacted {
+	if err = prepare(path, f, o, did); did.Compacted && err == nil {
 		f.Close()
 		f, err = lockFile(path)
 	}
 	if err != nil {
 		f.Close()
-		return nil, false, err
+		return nil, err
 	}
-	s = &Store{path: path, o: o, file: f, more: make(chan struct{}), outboxes: map[string]*Outbox{}}
+	s := &Store{path: path, o: o, file: f, more: make(chan struct{}), outboxes: map[string]*Outbox{}}
 	if err := s.openDB(); err != nil {
 		f.Close()
-		return nil, false, err
+		return nil, err
 	}
 	if err := s.load(); err != nil {
 		s.end(ErrClosed)
-		return nil, false, errors.Join(err, s.closeFile())
+		return nil, errors.Join(err, s.closeFile())
 	}
-	return s, compacted, nil
+	return s, nil
 }
 
 // prepare checks the structure of the locked file, and rewrites it if that is
 // wanted and worth it.
-func prepare(path string, f *os.File, o Options) (compacted bool, err error) {
+func prepare(path string, f *os.File, o Options, did *Opened) error {
 	pages, err := verify(path, f)
-	if err != nil || !o.Compact {
-		return false, err
+	if err != nil {
+		return err
+	}
+	did.Torn = pages.torn
+	const worthIt = 64 << 20
+	if !o.Compact || pages.size < worthIt {
+		return nil
 	}
 	free, err := pages.freelist()
-	const worthIt = 64 << 20
-	if err != nil || pages.size < worthIt || int64(len(free))*pageSize < int64(pages.meta.high)*pageSize/4*3 {
-		return false, nil
+	if err != nil || int64(len(free)) < int64(pages.meta.high)/4*3 {
+		return nil
 	}
-	if err := rewrite(path, f); err != nil {
-		return false, nil // such as no room for the copy: the file is good as it is
-	}
-	return true, nil
+	// If that fails, for want of room for the copy perhaps, the file is as good as
+	// before.
+	did.Compacted = rewrite(path, f) == nil
+	return nil
 }
 
 // verify returns a *DamageError if the structure of the file is not whole. It

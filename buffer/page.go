@@ -64,24 +64,31 @@ type pageFile struct {
 	r    io.ReaderAt
 	size int64
 	meta metaPage
+	// torn: only one of the meta pages is whole. The other is what a power cut
+	// in the middle of a commit left, or held a commit that is lost with it.
+	torn bool
 }
 
 // openPages reads the meta page in force.
 func openPages(r io.ReaderAt, size int64) (*pageFile, error) {
 	f := &pageFile{r: r, size: size}
-	found := false
+	whole := 0
 	for i := range int64(2) {
 		p := make([]byte, pageSize)
 		if _, err := r.ReadAt(p, i*pageSize); err != nil {
 			continue
 		}
-		if m, ok := decodeMeta(p); ok && (!found || m.txid > f.meta.txid) {
-			f.meta, found = m, true
+		if m, ok := decodeMeta(p); ok {
+			whole++
+			if whole == 1 || m.txid > f.meta.txid {
+				f.meta = m
+			}
 		}
 	}
-	if !found {
+	if whole == 0 {
 		return f, errMeta
 	}
+	f.torn = whole == 1
 	if have := f.size / pageSize; f.meta.high < 4 || f.meta.high > uint64(have) {
 		return f, fmt.Errorf("the file is cut off: it has %d pages of %d", have, f.meta.high)
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -43,6 +44,11 @@ type Opened struct {
 	SetAside  string // where the damaged file is that was in its place; empty if none was
 	Reason    string // what was wrong with it
 	Compacted bool   // the file had shrunk inside and was rewritten
+	// Torn: one of the file's two beginnings is damaged, and the other was taken.
+	// Usually a power cut in the middle of a commit did that, and the commit was
+	// never acknowledged; damage at rest would look the same, and have lost the
+	// last commit.
+	Torn bool
 }
 
 // Path returns the name of the store's file.
@@ -80,10 +86,10 @@ func (s *Store) Close() error {
 
 // closeTimeout bounds the wait for bbolt's own locks: a fault inside it can leave
 // one held for ever.
-const closeTimeout = 2 * time.Second
+const closeTimeout = time.Second
 
-// closeFile closes the database. If bbolt is stuck the file itself is closed,
-// which gives up the lock on it; the mapping is left behind.
+// closeFile closes the database. If bbolt is stuck the lock on the file is given
+// up; the mapping, which keeps the file open, is left behind.
 func (s *Store) closeFile() error {
 	done := make(chan error, 1)
 	go func() { done <- s.guard("closing", s.db.Close) }()
@@ -93,7 +99,7 @@ func (s *Store) closeFile() error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		return s.file.Close()
+		return syscall.Flock(int(s.file.Fd()), syscall.LOCK_UN)
 	}
 }
 

@@ -210,6 +210,7 @@ func TestClosed(t *testing.T) {
 }
 
 func TestTwoOpens(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "t.db")
 	s := open(t, path, opts())
 	commit(t, s, &buffer.Commit{Block: block(1, 10)})
