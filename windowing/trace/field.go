@@ -63,11 +63,15 @@ func parseMillis(field string, t token) (moment, error) {
 
 // nanos returns the time in nanoseconds, and whether int64 holds it.
 func (m *moment) nanos() (int64, bool) {
-	const low, high = math.MinInt64 / 1_000_000, math.MaxInt64 / 1_000_000
-	if m.far || m.ms < low || m.ms > high || m.ms == high && m.ns > math.MaxInt64%1_000_000 {
+	first, last := reading.FloorMS(math.MinInt64+1), reading.FloorMS(math.MaxInt64)
+	switch {
+	case m.far || m.ms < first || m.ms > last:
+		return reading.NoTime, false
+	case m.ms == first && first*1e6+m.ns > 0, m.ms == last && last*1e6+m.ns < 0: // wrapped
 		return reading.NoTime, false
 	}
-	return m.ms*1e6 + m.ns, true
+	ns := m.ms*1e6 + m.ns
+	return ns, ns != reading.NoTime
 }
 
 // millis reads a time of the trace in milliseconds, rounded down.

@@ -173,7 +173,7 @@ func TestValues(t *testing.T) {
 func TestSourceTimesOutOfRange(t *testing.T) {
 	for _, text := range []string{
 		"9223372036855", "-9223372036855", "9223372036854775807", "-9223372036854775808", "1e30",
-		"123456789012345678901234567890", `"2262-04-11T23:47:16.854775808Z"`, `"9999-12-31T23:59:59Z"`, `"0000-01-01T00:00:00Z"`,
+		"123456789012345678901234567890", `"2262-04-11T23:47:16.854775808Z"`, `"1677-09-21T00:12:43.145224192Z"`, `"1677-09-21T00:12:43.145Z"`, `"9999-12-31T23:59:59Z"`, `"0000-01-01T00:00:00Z"`,
 	} {
 		got := one(t, `"value":1,"source_time":`+text)
 		if got.Stamp.Disposition != reading.Quarantine || got.Stamp.Reason != reading.SourceTimeRange ||
@@ -184,6 +184,7 @@ func TestSourceTimesOutOfRange(t *testing.T) {
 	for text, want := range map[string]int64{
 		"9223372036854": 9223372036854e6, "-9223372036854": -9223372036854e6,
 		`"2262-04-11T23:47:16.854775807Z"`: 9223372036854775807, `"1969-12-31T23:59:59.999999999Z"`: -1,
+		`"1677-09-21T00:12:43.145224193Z"`: -9223372036854775807,
 	} {
 		if got := one(t, `"value":1,"source_time":`+text); got.Source.NS != want || !got.Stamp.Disposition.Accepted() {
 			t.Errorf("%s: got %d", text, got.Source.NS)
