@@ -18,6 +18,7 @@ const (
 	EventEpochCorrection = "epoch_correction" // maps ingest times of an earlier clock epoch
 	EventStoreSetAside   = "store_set_aside"  // a store that could not be opened
 	EventConfig          = "config"           // another configuration is in force, or was refused
+	EventMismatch        = "mismatch"         // the journal, stepped again, gave other results; they follow in a new generation
 	EventMalformed       = "malformed"        // received, and unreadable
 	EventUnmatched       = "unmatched"        // received, and of no configured tag
 )

@@ -22,7 +22,9 @@ const (
 type Record struct {
 	Seq  uint64 // position in the outbox; grows, may have gaps
 	Kind byte
-	Data []byte // belongs to whoever asked for it
+	// Generation is the one that the record was made under; 0 is the encoder's.
+	Generation uint64
+	Data       []byte // belongs to whoever asked for it
 }
 
 // Message is a record as it is published.
@@ -58,6 +60,11 @@ func (m *Message) Properties(publishedNS int64, replayed bool) [8]Property {
 // Encode renders an outbox record into m, whose Payload's space it uses again. An
 // error means that the record cannot be read; it will never be.
 func (c *Encoder) Encode(m *Message, r Record) error {
+	if r.Generation != 0 && r.Generation != c.Generation {
+		made := *c
+		made.Generation = r.Generation
+		c = &made
+	}
 	m.generation, m.Retain, m.Payload = c.Generation, false, m.Payload[:0]
 	switch r.Kind {
 	case KindEmission:

@@ -26,10 +26,6 @@ const (
 	batchBytes   = 256 << 10
 )
 
-// maxDoubts is how often a record is tried that the broker refuses without a
-// clear reason.
-const maxDoubts = 5
-
 // serve sends until the connection is lost, which is an error, or ctx ends and
 // nothing is left that the broker would take, which is none.
 func (p *pass) serve(ctx, hard context.Context) error {
@@ -69,20 +65,10 @@ func (p *pass) afterRefusal(hard context.Context, r *refusedError) error {
 	}
 	p.setResting(true)
 	p.enter(codeState(r.code), r.Error())
-	if judge(r.code) == doubtful && p.doubted(r.rec.Seq) {
-		p.setAside(r.rec, "", r.Error())
-		p.src.Delivered(r.rec.Seq)
+	if judge(r.code) == doubtful && p.suspects.doubted(r.rec.Seq) {
+		p.giveUp(r.rec, r.Error())
 	}
 	return nil
-}
-
-// doubted counts failures of one record and reports whether they are enough.
-func (u *Uplink) doubted(seq uint64) bool {
-	if u.doubtSeq != seq {
-		u.doubtSeq, u.doubts = seq, 0
-	}
-	u.doubts++
-	return u.doubts >= maxDoubts
 }
 
 // pauseConnected waits for d, or until ctx ends or the connection is lost, which
@@ -207,8 +193,10 @@ func (p *pass) wait(ctx, run context.Context) error {
 
 // sendRecord renders a record and sends it as soon as the window has room.
 func (p *pass) sendRecord(run context.Context, r Record, backlog bool) error {
-	if p.careful > 0 {
-		p.window.setLimit(p.limit(r.Seq))
+	if p.suspects.probation(r.Seq) {
+		if err := p.prove(run); err != nil {
+			return err
+		}
 	}
 	id, err := p.admit(run, r)
 	if err != nil {
@@ -232,13 +220,14 @@ func (p *pass) sendRecord(run context.Context, r Record, backlog bool) error {
 	return nil
 }
 
-// limit is how many records may be in flight with this one.
-func (p *pass) limit(seq uint64) int {
-	if seq <= p.careful {
-		return 1
+// prove shows that the connection holds without the record that may have ended
+// those before it.
+func (p *pass) prove(run context.Context) error {
+	if err := p.drain(run); err != nil {
+		return err
 	}
-	p.careful = 0
-	return min(p.conn.limits().receiveMax, p.cfg.MaxInFlight)
+	pause(run, 2*p.cfg.BackoffMin)
+	return context.Cause(run)
 }
 
 // render makes p.msg of a record, or says why it can never be sent.

@@ -76,7 +76,7 @@ func judge(code byte) verdict {
 }
 
 // blamesPacket reports whether a DISCONNECT with that code is about a packet
-// that we sent, so that sending it again ends the same way.
+// that was sent, so that sending it again ends the same way.
 func blamesPacket(code byte) bool {
 	switch code {
 	case codeMalformed, codeProtocol, codeTopicInvalid, codePacketTooLarge, codePayloadFormat:

@@ -80,9 +80,7 @@ type Uplink struct {
 	connect  connector
 	retry    backoff
 	high     uint64 // highest record ever sent
-	careful  uint64 // up to this record one at a time: one of them ended a connection
-	doubtSeq uint64 // the record that was refused last without a clear reason
-	doubts   int    // how often
+	suspects suspects
 	recs     []Record
 	msg      Message
 	progress atomic.Bool // a record was delivered, or the connection held, since this was last taken
@@ -187,7 +185,7 @@ func afterwards(ctx context.Context, d time.Duration) (context.Context, context.
 // once makes a connection and uses it until it is lost or ctx ends. It returns
 // nil after an orderly end.
 func (u *Uplink) once(ctx, hard context.Context) error {
-	w := newWindow(u.cfg.MaxInFlight)
+	w := newWindow()
 	p := &pass{Uplink: u, window: w}
 	will := u.enc.statusMessage("offline", "connection_lost", reading.NoTime, reading.ClockUnknown)
 	c, err := u.connect(ctx, will, p.answered)
@@ -197,7 +195,7 @@ func (u *Uplink) once(ctx, hard context.Context) error {
 	defer c.abort()
 	u.counters.connects.Add(1)
 	p.conn = c
-	w.setLimit(min(c.limits().receiveMax, u.cfg.MaxInFlight))
+	w.open(min(c.limits().receiveMax, u.cfg.MaxInFlight), u.suspects.cautious)
 	u.attach(c, w)
 	defer u.attach(nil, nil)
 	u.enter(StateOnline, "")
@@ -213,7 +211,9 @@ func (u *Uplink) once(ctx, hard context.Context) error {
 	if errors.Is(err, context.Canceled) && hard.Err() != nil {
 		c.disconnect(codeDisconnectWill) // the will says that we are gone
 	}
-	u.suspect(err, w)
+	if r, found := u.suspects.lost(err, w); found {
+		u.giveUp(r, err.Error())
+	}
 	return err
 }
 
@@ -225,28 +225,16 @@ func (u *Uplink) hintWindow(n int) {
 	}
 }
 
-// suspect looks for the record that made the broker end the connection. If one
-// alone was in flight, it is that one; else the next connection sends them one at
-// a time.
-func (u *Uplink) suspect(err error, w *window) {
-	var b *brokerError
-	if !errors.As(err, &b) || !blamesPacket(b.code) {
-		return
-	}
-	open, first := w.unanswered()
-	switch {
-	case first.Seq == 0:
-	case open == 1 && (judge(b.code) == setAside || u.doubted(first.Seq)):
-		u.setAside(first, "", b.Error())
-		u.src.Delivered(first.Seq)
-	default:
-		u.careful = max(u.careful, u.high)
-	}
-}
-
 // setAside hands over a record that can never be delivered.
 func (u *Uplink) setAside(r Record, topic, reason string) {
 	u.counters.setAside.Add(1)
 	u.log.Warn().Uint64("seq", r.Seq).Str("topic", topic).Str("reason", reason).Msg("record set aside")
 	u.cfg.SetAside(SetAside{Record: r, Topic: topic, Reason: reason})
+}
+
+// giveUp sets aside the first record that is not delivered.
+func (u *Uplink) giveUp(r Record, reason string) {
+	u.setAside(r, "", reason)
+	u.src.Delivered(r.Seq)
+	u.counters.mark.Store(r.Seq)
 }

@@ -14,8 +14,9 @@ type window struct {
 	entries []entry
 	head    int           // first entry of the window in entries
 	nextID  uint16        // of the next entry; 0 stands for 1
-	limit   int           // entries at a time: the broker's Receive Maximum, or less
-	open    int           // entries without an answer
+	limit   int           // entries at a time
+	most    int           // what limit may grow to: the broker's Receive Maximum, or less
+	waiting int           // entries without an answer
 	answers uint64        // that have come
 	wake    chan struct{} // a token whenever something was answered
 }
@@ -29,8 +30,20 @@ type entry struct {
 // maxWindow keeps a packet identifier from being given out twice.
 const maxWindow = 65535
 
-func newWindow(limit int) *window {
-	return &window{limit: max(1, min(limit, maxWindow)), wake: make(chan struct{}, 1)}
+func newWindow() *window {
+	return &window{limit: 1, most: 1, wake: make(chan struct{}, 1)}
+}
+
+// open sets how many entries the window holds at a time. A cautious window begins
+// with one and grows by one with every record that is answered: it doubles with
+// every round trip.
+func (w *window) open(most int, cautious bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.most = max(1, min(most, maxWindow))
+	if w.limit = w.most; cautious {
+		w.limit = 1
+	}
 }
 
 // add enters a record and returns its packet identifier; false if the window is
@@ -49,7 +62,7 @@ func (w *window) add(r Record) (id uint16, ok bool) {
 	id = max(w.nextID, 1)
 	w.nextID = id%maxWindow + 1
 	w.entries = append(w.entries, entry{rec: r})
-	w.open++
+	w.waiting++
 	return id, true
 }
 
@@ -90,8 +103,11 @@ func (w *window) answer(id uint16, refused bool) (mark uint64) {
 		return 0
 	}
 	e.answered, e.refused = true, refused
-	w.open--
+	w.waiting--
 	w.answers++
+	if e.rec.Seq != 0 {
+		w.limit = min(w.limit+1, w.most)
+	}
 	for w.head < len(w.entries) && w.entries[w.head].answered && !w.entries[w.head].refused {
 		mark = max(mark, w.entries[w.head].rec.Seq)
 		w.entries[w.head] = entry{}
@@ -115,25 +131,18 @@ func (w *window) clear() {
 
 // unanswered returns how many entries wait for an answer, and the first of the
 // window.
-func (w *window) unanswered() (open int, first Record) {
+func (w *window) unanswered() (waiting int, first Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head < len(w.entries) {
 		first = w.entries[w.head].rec
 	}
-	return w.open, first
+	return w.waiting, first
 }
 
 // progress returns how many entries wait for an answer and how many have got one.
-func (w *window) progress() (open int, answers uint64) {
+func (w *window) progress() (waiting int, answers uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.open, w.answers
-}
-
-// setLimit changes how many entries the window holds at a time.
-func (w *window) setLimit(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.limit = max(1, min(n, maxWindow))
+	return w.waiting, w.answers
 }
