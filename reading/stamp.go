@@ -48,6 +48,7 @@ const (
 	TooOld
 	BoundTooWide
 	SourceTimeRange
+	EngineFault // the engine failed on this reading
 )
 
 var reasonNames = [...]string{
@@ -56,7 +57,7 @@ var reasonNames = [...]string{
 	GWUnknown: "GW_UNKNOWN", GWDisrupted: "GW_DISRUPTED", GWUnreliable: "GW_UNRELIABLE",
 	OffsetAhead: "OFFSET_AHEAD", OffsetBehind: "OFFSET_BEHIND", TZShaped: "TZ_SHAPED", TAIShaped: "TAI_SHAPED",
 	GPSShaped: "GPS_SHAPED", Future: "FUTURE", TooOld: "TOO_OLD", BoundTooWide: "BOUND_TOO_WIDE",
-	SourceTimeRange: "SOURCE_TIME_RANGE",
+	SourceTimeRange: "SOURCE_TIME_RANGE", EngineFault: "ENGINE_FAULT",
 }
 
 // String returns the reason as records spell it.

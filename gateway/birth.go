@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"bytes"
+
+	"tidemark/buffer"
+	"tidemark/clock"
+	"tidemark/reading"
+	"tidemark/uplink"
+	"tidemark/windowing"
+)
+
+// clockEvent takes what the clock has to say; it is called from the clock's own
+// goroutines and must not block.
+func (p *pipeline) clockEvent(e clock.Event) {
+	p.clockMu.Lock()
+	p.clockEvents = append(p.clockEvents, e)
+	p.clockMu.Unlock()
+}
+
+// clockChanged looks at the clock after it has changed: the state is shown, its
+// events are recorded, and the first time that it is trusted the store gets its
+// generation.
+func (p *pipeline) clockChanged() {
+	p.clockMu.Lock()
+	events := p.clockEvents
+	p.clockEvents = nil
+	p.clockMu.Unlock()
+	for _, e := range events {
+		p.note(clockRecord(e, p.clk.Now().State))
+	}
+	trusted := p.trusted()
+	if trusted {
+		p.health.set("clock", "")
+	} else {
+		p.health.set("clock", p.clk.Advice())
+	}
+	if p.ledger.Generation == 0 && trusted {
+		p.giveBirth()
+	}
+}
+
+// trusted reports whether readings can be judged against the gateway's clock.
+func (p *pipeline) trusted() bool {
+	inst := p.clk.Now()
+	return inst.State.Trusted() || inst.Segment.Method == reading.MethodLocal
+}
+
+// event begins a record of something that happens now.
+func (p *pipeline) event(kind string) *uplink.Event {
+	inst := p.clk.Now()
+	return uplink.NewEvent(kind, inst.WallNS, inst.State)
+}
+
+// note puts an event into the next commit.
+func (p *pipeline) note(e *uplink.Event) {
+	p.ledger.Counts.Emitted["event"]++
+	if p.sends {
+		data := append(appendGeneration(nil, p.ledger.Generation), e.Record()...)
+		p.events = append(p.events, buffer.Record{Kind: uplink.KindEvent, Data: data})
+	}
+}
+
+func clockRecord(e clock.Event, state reading.ClockState) *uplink.Event {
+	ev := uplink.NewEvent(string(e.Kind), e.AtNS, state).Uint("epoch", uint64(e.Epoch)).Uint("segment", e.Segment)
+	if e.BoundNS >= 0 {
+		ev.Millis("error_ms", e.BoundNS)
+	}
+	if e.To != "" {
+		ev.Str("from", e.From).Str("to", e.To)
+	}
+	if e.Why != "" {
+		ev.Str("why", e.Why)
+	}
+	if e.Step != "" {
+		ev.Str("step", e.Step).Millis("step_ms", e.StepNS)
+	}
+	if e.Kind == clock.EventEpochCorrection {
+		ev.Uint("corrected_epoch", uint64(e.CorrectedEpoch)).
+			Millis("correction_ms", e.CorrectionNS).Millis("correction_error_ms", e.CorrectionBoundNS)
+	}
+	if e.SuspectFromNS != 0 {
+		ev.Time("suspect_from", e.SuspectFromNS).Time("suspect_to", e.SuspectToNS)
+	}
+	return ev
+}
+
+// giveBirth gives the store its generation: the trusted wall time at which it
+// was made, that is, now less the gateway time that has passed since. Windows
+// before it belong to an earlier store and stay closed.
+func (p *pipeline) giveBirth() {
+	inst := p.clk.Now()
+	birthNS := inst.WallNS - inst.GatewayMS*1e6
+	p.ledger.Generation = uint64(birthNS / 1000)
+	p.log.Info().Uint64("generation", p.ledger.Generation).Msg("the clock is trusted for the first time: the store has its generation")
+	p.configure()
+	p.known()
+}
+
+// known lets the uplinks begin.
+func (p *pipeline) known() {
+	p.generation.Store(p.ledger.Generation)
+	close(p.born)
+}
+
+// configure puts the configuration into the next block if it is not the one in
+// force there.
+func (p *pipeline) configure() {
+	cfg := p.features
+	cfg.FloorMS = reading.NoTime
+	if p.ledger.Generation != 0 {
+		cfg.FloorMS = int64(p.ledger.Generation / 1000)
+	}
+	data := windowing.AppendConfig(nil, &cfg)
+	if bytes.Equal(data, p.ledger.Config) {
+		return
+	}
+	p.ledger.Config = data
+	p.batch.Config = data
+	p.since = p.now()
+}

@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"tidemark/buffer"
+	"tidemark/reading"
+	"tidemark/uplink"
+	"tidemark/windowing"
+)
+
+// prepared is a batch that was stepped and waits to be on disk. The engine is
+// never asked about it again.
+type prepared struct {
+	commit buffer.Commit
+	bytes  int
+	tried  time.Duration
+}
+
+// checkpointCost is how many readings a restart may have to step again, about a
+// second's worth on a small machine. A block counts as blockCost readings.
+const (
+	checkpointCost = 500_000
+	blockCost      = 100
+)
+
+// commit steps the batch and writes everything that follows from it.
+func (p *pipeline) commit(now time.Duration) error {
+	inst := p.clk.Now()
+	p.ledger.GatewayMS = inst.GatewayMS
+	for i := range p.rejects {
+		p.countReject(&p.rejects[i])
+	}
+	c := buffer.Commit{}
+	p.reportLosses(&c)
+	c.Records = append(c.Records, p.events...)
+	if p.hasBlock(now) {
+		b := &p.batch
+		b.Seq, b.GatewayMS, b.WallNS, b.Clock, b.Emit = p.seq+1, inst.GatewayMS, inst.WallNS, inst.Segment, true
+		out, err := p.step(b)
+		if err != nil {
+			return err
+		}
+		p.collect(&c, b, out)
+		p.cost += len(b.Readings) + blockCost
+	}
+	if p.cost >= checkpointCost || p.store.WantsCheckpoint() {
+		c.Checkpoint = p.engine.AppendSnapshot(nil)
+		p.cost = 0
+	}
+	p.noteMeta(&c, inst.WallNS)
+	p.prepared = &prepared{commit: c, bytes: commitBytes(&c)}
+	return p.write(now)
+}
+
+// hasBlock reports whether the commit needs a journal block: the engine must see
+// something, or time has come to mean something to it.
+func (p *pipeline) hasBlock(now time.Duration) bool {
+	b := &p.batch
+	return len(b.Readings) > 0 || len(b.Marks) > 0 || b.Config != nil || p.deadlineDue(now)
+}
+
+// collect turns a step's output into the block, the outbox records and the
+// evidence of the commit, and counts what became of each reading.
+func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Output) {
+	digest := sha256.New()
+	p.arena = p.arena[:0]
+	for i := range out.Emissions {
+		e := &out.Emissions[i]
+		from := len(p.arena)
+		p.arena = appendGeneration(p.arena, p.ledger.Generation)
+		p.arena = windowing.AppendEmission(p.arena, e)
+		record := p.arena[from:len(p.arena):len(p.arena)]
+		digest.Write(record[generationLen:])
+		p.ledger.Counts.emitted(e)
+		if e.Kind == windowing.EmitDuplicate || e.Kind == windowing.EmitWatermark {
+			p.arena = p.arena[:from]
+			continue
+		}
+		if p.sends {
+			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Data: record})
+		}
+		if e.Kind == windowing.EmitLate || e.Kind == windowing.EmitQuarantine {
+			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: byte(e.Kind), AtMS: reading.FloorMS(b.WallNS), Data: record[generationLen:]})
+		}
+	}
+	for i := range b.Readings {
+		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
+		p.resolve.saw(&b.Readings[i], b.Seq, p.ledger)
+	}
+	p.refused(out.Faults)
+	minMS, maxMS := eventRange(b.Readings)
+	c.Block = &buffer.Block{
+		Seq: b.Seq, MinMS: minMS, MaxMS: maxMS, Readings: len(b.Readings),
+		Digest: [8]byte(digest.Sum(nil)), Data: reading.AppendBatch(nil, b),
+	}
+}
+
+// refused shows the definitions that the engine will not run.
+func (p *pipeline) refused(faults []windowing.Fault) {
+	for _, f := range faults {
+		p.health.set("feature "+f.Feature.Name, f.Reason)
+	}
+}
+
+// eventRange returns the lowest and highest accepted event time, in
+// milliseconds, and NoTime for both if there is none.
+func eventRange(rs []reading.Reading) (lo, hi int64) {
+	lo, hi = reading.NoTime, reading.NoTime
+	for i := range rs {
+		if !rs[i].Stamp.Disposition.Accepted() {
+			continue
+		}
+		ms := reading.FloorMS(rs[i].Stamp.EventNS)
+		if lo == reading.NoTime || ms < lo {
+			lo = ms
+		}
+		hi = max(hi, ms)
+	}
+	return lo, hi
+}
+
+// metaClock is the store's key for what the clock must know after a restart.
+const metaClock = "clock"
+
+// noteMeta puts the small values that must survive into the commit.
+func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
+	c.Meta = map[string][]byte{metaLedger: p.ledger.encode(), metaClock: p.clk.Persist(), metaFilters: p.filters}
+	if p.trusted() {
+		c.AtMS = reading.FloorMS(wallNS)
+	}
+	c.KeepFrom = p.ledger.PendingFrom
+	if c.KeepFrom == 0 {
+		c.KeepFrom = p.seq + 1
+	}
+}
+
+// reportLosses makes a record of whatever the store had to drop.
+func (p *pipeline) reportLosses(c *buffer.Commit) {
+	for _, l := range p.store.Losses() {
+		e := p.event(uplink.EventLoss).Str("what", string(l.Kind)).Uint("first", l.First).Uint("next", l.Next)
+		if l.Uplink != "" {
+			e.Str("uplink", l.Uplink)
+		}
+		if l.Kind == buffer.LossRaw {
+			e.Int("readings", l.Readings).Time("from", msToNS(l.MinMS)).Time("to", msToNS(l.MaxMS))
+		}
+		p.note(e)
+		p.ledger.Counts.Lost[string(l.Kind)] += uint64(max(l.Readings, int64(l.Next-l.First)))
+		c.Reported = l.ID
+		p.log.Warn().Str("what", string(l.Kind)).Uint64("first", l.First).Uint64("next", l.Next).
+			Int64("readings", l.Readings).Msg("the store had to drop what it could no longer hold: raise store.quota or shorten store.retain")
+	}
+}
+
+func msToNS(ms int64) int64 {
+	if ms == reading.NoTime {
+		return reading.NoTime
+	}
+	return ms * 1e6
+}
+
+// commitBytes is about what a commit adds to the file.
+func commitBytes(c *buffer.Commit) int {
+	n := len(c.Checkpoint)
+	if c.Block != nil {
+		n += len(c.Block.Data)
+	}
+	for i := range c.Records {
+		n += len(c.Records[i].Data)
+	}
+	for i := range c.Evidence {
+		n += len(c.Evidence[i].Data)
+	}
+	return n
+}

@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"tidemark/reading"
+	"tidemark/windowing"
+)
+
+// InputCounts are the sums of law 5 for one input: whatever was received is in
+// exactly one of the others.
+type InputCounts struct {
+	Received    uint64 `json:"received"`
+	Accepted    uint64 `json:"accepted"`
+	Duplicate   uint64 `json:"duplicate"`
+	Malformed   uint64 `json:"malformed"`
+	Unmatched   uint64 `json:"unmatched"`
+	Quarantined uint64 `json:"quarantined"` // into quarantine at the first verdict
+	Pending     uint64 `json:"pending"`     // into pending at the first verdict
+
+	// What left pending, by its second verdict.
+	PendingAccepted    uint64 `json:"pending_accepted"`
+	PendingDuplicate   uint64 `json:"pending_duplicate"`
+	PendingQuarantined uint64 `json:"pending_quarantined"`
+
+	Conflicts uint64 `json:"conflicts"` // duplicates by id with other content
+}
+
+// Conserved reports whether nothing is missing from the sums.
+func (c *InputCounts) Conserved() bool {
+	return c.Received == c.Accepted+c.Duplicate+c.Malformed+c.Unmatched+c.Quarantined+c.Pending &&
+		c.PendingNow() >= 0
+}
+
+// PendingNow is how many readings wait for the gateway's clock.
+func (c *InputCounts) PendingNow() int64 {
+	return int64(c.Pending) - int64(c.PendingAccepted+c.PendingDuplicate+c.PendingQuarantined)
+}
+
+// counters holds the sums of all inputs and the reasons behind them.
+type counters struct {
+	Inputs     map[string]*InputCounts      `json:"inputs"`
+	Quarantine map[string]map[string]uint64 `json:"quarantine"` // input → reason → count
+	Rejects    map[string]map[string]uint64 `json:"rejects"`
+	Emitted    map[string]uint64            `json:"emitted"` // records by type
+	Lost       map[string]uint64            `json:"lost"`    // what the store had to drop, by kind
+}
+
+func newCounters() *counters {
+	return &counters{
+		Inputs:     map[string]*InputCounts{},
+		Quarantine: map[string]map[string]uint64{},
+		Rejects:    map[string]map[string]uint64{},
+		Emitted:    map[string]uint64{},
+		Lost:       map[string]uint64{},
+	}
+}
+
+func (c *counters) input(name string) *InputCounts {
+	ic := c.Inputs[name]
+	if ic == nil {
+		ic = &InputCounts{}
+		c.Inputs[name] = ic
+	}
+	return ic
+}
+
+// verdict counts one reading by the clock's verdict and what the engine made of
+// it.
+func (c *counters) verdict(r *reading.Reading, o windowing.Outcome) {
+	input := r.Tag.Value().Input
+	ic := c.input(input)
+	again := r.Delivery.Has(reading.Rejudged)
+	if !again {
+		ic.Received++
+	}
+	switch o {
+	case windowing.OutcomeAccepted, windowing.OutcomeInitial:
+		*pick(again, &ic.PendingAccepted, &ic.Accepted)++
+	case windowing.OutcomeDuplicate:
+		*pick(again, &ic.PendingDuplicate, &ic.Duplicate)++
+	case windowing.OutcomeQuarantined:
+		*pick(again, &ic.PendingQuarantined, &ic.Quarantined)++
+	case windowing.OutcomePending:
+		if !again {
+			ic.Pending++
+		}
+	}
+}
+
+// emissionNames are the types of records that are counted.
+var emissionNames = map[windowing.EmissionKind]string{
+	windowing.EmitFeature: "feature", windowing.EmitClosed: "closed", windowing.EmitLate: "late",
+	windowing.EmitQuarantine: "quarantine",
+}
+
+// emitted counts what the engine said.
+func (c *counters) emitted(e *windowing.Emission) {
+	if name := emissionNames[e.Kind]; name != "" {
+		c.Emitted[name]++
+	}
+	switch {
+	case e.Kind == windowing.EmitDuplicate && e.Conflict:
+		c.input(e.Reading.Tag.Value().Input).Conflicts++
+	case e.Kind == windowing.EmitQuarantine:
+		tally(c.Quarantine, e.Reading.Tag.Value().Input, e.Reading.Stamp.Reason.String())
+	}
+}
+
+// reject counts what was received and is no reading.
+func (c *counters) reject(input string, j *reading.Reject) {
+	ic := c.input(input)
+	ic.Received++
+	if j.Kind == reading.Unmatched {
+		ic.Unmatched++
+	} else {
+		ic.Malformed++
+	}
+	tally(c.Rejects, input, j.Reason)
+}
+
+func pick[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
+}
+
+func tally(m map[string]map[string]uint64, input, reason string) {
+	if m[input] == nil {
+		m[input] = map[string]uint64{}
+	}
+	m[input][reason]++
+}

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/configs"
+)
+
+// Options are what a gateway is given besides its configuration.
+type Options struct {
+	Log     zerolog.Logger
+	Version string
+	// Ready is called when the store is recovered and the readers have started;
+	// nil: nobody asks.
+	Ready func()
+	// Notify speaks to systemd: READY, STOPPING, STATUS and the watchdog.
+	Notify bool
+}
+
+// Gateway is the whole product in one process. Make it with New; Run works until
+// its context ends.
+type Gateway struct {
+	cfg  *configs.Config
+	opts Options
+	log  zerolog.Logger
+	now  atomic.Pointer[session]
+}
+
+// New checks that the configuration can be run here and prepares the gateway.
+func New(cfg *configs.Config, o Options) (*Gateway, error) {
+	g := &Gateway{cfg: cfg, opts: o, log: o.Log}
+	for i := range cfg.Inputs {
+		if in := &cfg.Inputs[i]; in.MQTT == nil {
+			g.log.Warn().Str("input", in.Name).Msg("OPC UA inputs are not read by this version: the input stays silent")
+		}
+	}
+	return g, nil
+}
+
+// IsStorage reports whether err is a fault of the store.
+func IsStorage(err error) bool {
+	var se *storageError
+	return errors.As(err, &se)
+}
+
+// A store that fails again this soon after it was reopened is no passing fault.
+const (
+	reopenAfter   = time.Second
+	reopenAtMost  = time.Minute
+	stableSession = 5 * time.Minute
+)
+
+// Run opens the store, recovers and serves until ctx ends. A fault of the store
+// while serving ends that session only: everything is dropped, nothing is
+// acknowledged, and the store is opened and recovered again, as after a crash.
+// The error is one of the store that was met at the first start, or nil.
+func (g *Gateway) Run(ctx context.Context) error {
+	wait := reopenAfter
+	for first := true; ; first = false {
+		started, err := g.session(ctx)
+		if ctx.Err() != nil || err == nil {
+			return err
+		}
+		if first && !started.served || !IsStorage(err) {
+			return err
+		}
+		if started.lasted > stableSession {
+			wait = reopenAfter
+		}
+		g.log.Error().Err(err).Dur("retry_in_ms", wait).Msg("the store failed: it is opened and recovered again; nothing unwritten was acknowledged")
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+		wait = min(2*wait, reopenAtMost)
+	}
+}
+
+// outcome is how a session went.
+type outcome struct {
+	served bool
+	lasted time.Duration
+}
+
+// session serves from opening the store to closing it.
+func (g *Gateway) session(ctx context.Context) (o outcome, err error) {
+	s, err := g.open()
+	if err != nil {
+		return o, err
+	}
+	defer func() {
+		if cerr := s.store.Close(); err == nil && cerr != nil {
+			err = &storageError{fmt.Errorf("cannot close the store: %w", cerr)}
+		}
+	}()
+	g.now.Store(s)
+	defer g.now.Store(nil)
+	begin := s.pipe.now()
+	err = s.serve(ctx)
+	return outcome{served: true, lasted: s.pipe.now() - begin}, err
+}
+
+// drainTime bounds how long a shutdown waits for each stage.
+const drainTime = 5 * time.Second
+
+// serve runs every part until ctx ends or one of them fails, then stops them in
+// the order of the data: readers, pipeline, uplinks, clock.
+func (s *session) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	background := context.WithoutCancel(ctx)
+
+	clockCtx, stopClock := context.WithCancel(background)
+	uplinkCtx, stopUplinks := context.WithCancel(background)
+	pipeCtx, stopPipe := context.WithCancel(background)
+	defer stopClock()
+	defer stopUplinks()
+	defer stopPipe()
+	var clocks, uplinks, pipes, readers errgroup.Group
+	run := func(g *errgroup.Group, ctx context.Context, f func(context.Context) error) {
+		g.Go(func() error {
+			err := f(ctx)
+			if err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+			return err
+		})
+	}
+
+	run(&clocks, clockCtx, s.clk.Run)
+	run(&clocks, clockCtx, s.socket.serve)
+	run(&pipes, pipeCtx, s.pipe.run)
+	for _, u := range s.uplinks {
+		run(&uplinks, uplinkCtx, u.run)
+	}
+	for _, r := range s.readers {
+		run(&readers, ctx, r.Run)
+	}
+	s.notify.ready()
+	if s.gateway.opts.Ready != nil {
+		s.gateway.opts.Ready()
+	}
+	run(&clocks, clockCtx, s.notify.watch)
+
+	<-ctx.Done()
+	s.notify.stopping()
+	s.log.Info().Msg("stopping: readers first, then what they brought is committed and sent")
+	_ = readers.Wait()
+	stopPipe()
+	perr := pipes.Wait()
+	stopUplinks()
+	_ = uplinks.Wait()
+	ferr := s.store.FlushCursors()
+	stopClock()
+	_ = clocks.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return errors.Join(perr, ferr)
+}

@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// metaLedger is the store's key for the ledger.
+const metaLedger = "ledger"
+
+// ledger is what the gateway itself must know after a restart, beside the
+// journal. It is written with every commit, in the same transaction, so that it
+// is exact after a crash.
+type ledger struct {
+	// Generation is the trusted wall time of the store's birth in microseconds
+	// since 1970; 0 until the clock was trusted once. Every record carries it.
+	Generation uint64 `json:"generation"`
+	// GatewayMS is gateway time at the last commit.
+	GatewayMS int64 `json:"gateway_ms"`
+	// PendingFrom is the first journal block that may hold undecided pending
+	// readings; 0 if none does.
+	PendingFrom uint64 `json:"pending_from,omitempty"`
+	// Config is the engine configuration in force, in the engine's own form.
+	Config []byte `json:"config,omitempty"`
+
+	Counts *counters `json:"counts"`
+}
+
+// decodeLedger reads what encode wrote; nil data is a fresh store.
+func decodeLedger(data []byte) (*ledger, error) {
+	l := &ledger{Counts: newCounters()}
+	if data == nil {
+		return l, nil
+	}
+	if err := json.Unmarshal(data, l); err != nil {
+		return nil, fmt.Errorf("the store's ledger cannot be read: %w", err)
+	}
+	return l, nil
+}
+
+func (l *ledger) encode() []byte {
+	data, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // plain numbers and maps of numbers always marshal
+	}
+	return data
+}

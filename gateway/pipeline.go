@@ -1,0 +1,324 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidemark/buffer"
+	"tidemark/clock"
+	"tidemark/reading"
+	"tidemark/windowing"
+)
+
+// pipeline is the one writer: it gathers parcels into a batch, has the clock
+// judge them, steps the engine, commits everything in one transaction and then
+// lets the sources acknowledge. All its fields belong to the goroutine of run.
+type pipeline struct {
+	clk      *clock.Clock
+	store    *buffer.Store
+	engine   *windowing.Engine
+	ledger   *ledger
+	policies map[string]clock.InputPolicy
+	features windowing.Config // as configured; the floor is the ledger's business
+	inputs   []string         // names, in order
+	filters  []byte           // metaFilters
+	sends    bool             // records go to the outbox only if somebody fetches them
+	log      zerolog.Logger
+	health   *health
+	cad      cadence
+
+	in     chan reading.Parcel
+	urgent chan struct{} // a source has run out of in-flight window
+	asked  chan func()   // questions to the pipeline's own state
+	born   chan struct{} // closed when the generation is known
+
+	generation atomic.Uint64 // the ledger's, for others
+	ended      chan struct{} // closed when run has returned
+
+	clockMu     sync.Mutex
+	clockEvents []clock.Event // not yet recorded
+
+	seq      uint64 // last committed block
+	batch    reading.Batch
+	parcels  int
+	rejects  []rejected
+	acks     map[reading.Source]uint64
+	since    time.Duration // arrival of the batch's first parcel
+	stalled  bool
+	faults   rejectLog
+	events   []buffer.Record // waiting for the next commit
+	resolve  resolver
+	cost     int // readings stepped since the last checkpoint
+	prepared *prepared
+	arena    []byte        // of the records of the commit that is being prepared
+	saved    time.Duration // when clock anchors and cursors were last written
+}
+
+// rejected is a Reject with its input.
+type rejected struct {
+	input string
+	reading.Reject
+}
+
+// parcelQueue bounds the parcels between the readers and the pipeline.
+const parcelQueue = 4096
+
+// Deliver takes a parcel from a reader (reading.Sink).
+func (p *pipeline) Deliver(ctx context.Context, pc reading.Parcel) error {
+	select {
+	case p.in <- pc:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Hurry asks for a commit as soon as the cadence allows: a source has run out of
+// in-flight window and stands still until it is acknowledged.
+func (p *pipeline) Hurry() {
+	select {
+	case p.urgent <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx ends, then commits what it has, with a checkpoint. The
+// readers must have stopped by then. An error is one of the store.
+func (p *pipeline) run(ctx context.Context) error {
+	defer close(p.ended)
+	p.clockChanged()
+	p.configure()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		in := p.in
+		if p.prepared != nil || p.parcels >= parcelQueue {
+			in = nil // nothing more until this is on disk
+		}
+		select {
+		case pc := <-in:
+			p.add(pc)
+			p.gather()
+		case <-p.urgent:
+			p.stalled = true
+		case <-p.clk.Changed():
+			p.clockChanged()
+		case f := <-p.asked:
+			f()
+		case <-timer.C:
+		case <-ctx.Done():
+			return p.finish()
+		}
+		wait, err := p.advance()
+		if err != nil {
+			return err
+		}
+		timer.Reset(wait)
+	}
+}
+
+// gather takes what else is there without waiting.
+func (p *pipeline) gather() {
+	for p.parcels < parcelQueue {
+		select {
+		case pc := <-p.in:
+			p.add(pc)
+		default:
+			return
+		}
+	}
+}
+
+// add judges a parcel's readings and puts it into the batch.
+func (p *pipeline) add(pc reading.Parcel) {
+	if p.empty() {
+		p.since = p.now()
+	}
+	p.parcels++
+	at := len(p.batch.Readings)
+	for _, m := range pc.Marks {
+		m.At += at
+		p.batch.Marks = append(p.batch.Marks, m)
+	}
+	for i := range pc.Readings {
+		r := &pc.Readings[i]
+		p.clk.JudgeReading(r, p.policies[pc.Input])
+		p.batch.Readings = append(p.batch.Readings, *r)
+	}
+	for _, j := range pc.Rejects {
+		p.rejects = append(p.rejects, rejected{pc.Input, j})
+	}
+	if pc.Source != nil {
+		p.acks[pc.Source] = pc.Token
+	}
+}
+
+// empty reports whether the batch has nothing to commit.
+func (p *pipeline) empty() bool {
+	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && len(p.events) == 0
+}
+
+// now is gateway time as a duration; it never runs backward.
+func (p *pipeline) now() time.Duration {
+	return time.Duration(p.clk.Now().GatewayMS) * time.Millisecond
+}
+
+// bytesPerReading estimates a reading's share of a block before it is encoded.
+const bytesPerReading = 12
+
+// maxIdle is the longest that the pipeline waits without looking around.
+const maxIdle = time.Second
+
+// advance commits whatever is due and returns how long to wait for the rest.
+func (p *pipeline) advance() (time.Duration, error) {
+	p.health.progress()
+	now := p.now()
+	if p.prepared != nil {
+		return p.retry(now)
+	}
+	if err := p.resolvePending(); err != nil {
+		return 0, err
+	}
+	switch {
+	case !p.empty():
+		b := pendingBatch{since: p.since, bytes: len(p.batch.Readings) * bytesPerReading, urgent: p.stalled}
+		if wait := p.cad.due(now, b); wait > 0 {
+			p.health.throttled(p.cad.throttled(now, b))
+			return min(wait, maxIdle), nil
+		}
+	case p.deadlineDue(now):
+		// Gateway time alone changes something: an empty block says so.
+	case now-p.saved >= time.Minute:
+		return maxIdle, p.saveIdle(now)
+	default:
+		return p.idleWait(now), nil
+	}
+	return p.idleWait(now), p.commit(now)
+}
+
+// deadlineDue reports whether gateway time alone changes the engine's output.
+func (p *pipeline) deadlineDue(now time.Duration) bool {
+	d := p.engine.NextDeadline()
+	return d != reading.NoTime && d <= now.Milliseconds()
+}
+
+func (p *pipeline) idleWait(now time.Duration) time.Duration {
+	if d := p.engine.NextDeadline(); d != reading.NoTime {
+		return min(max(time.Duration(d)*time.Millisecond-now, time.Millisecond), maxIdle)
+	}
+	return maxIdle
+}
+
+// finish commits what is left and a checkpoint, so that the next start replays
+// nothing.
+func (p *pipeline) finish() error {
+	for {
+		p.gather()
+		if p.empty() && p.prepared == nil {
+			break
+		}
+		if p.prepared == nil {
+			if err := p.commit(p.now()); err != nil {
+				return err
+			}
+		}
+		if p.prepared != nil {
+			// The disk is full: what is not acknowledged comes again.
+			return nil
+		}
+	}
+	return p.checkpoint()
+}
+
+// retryAfter spaces the attempts to write to a full disk.
+const retryAfter = time.Second
+
+func (p *pipeline) retry(now time.Duration) (time.Duration, error) {
+	if now-p.prepared.tried < retryAfter {
+		return retryAfter - (now - p.prepared.tried), nil
+	}
+	return retryAfter, p.write(now)
+}
+
+// write commits the prepared batch. If the store is full the batch stays
+// prepared, to be tried again; nothing was written and nothing is acknowledged.
+func (p *pipeline) write(now time.Duration) error {
+	pr := p.prepared
+	pr.tried = now
+	switch err := p.store.Commit(&pr.commit); {
+	case errors.Is(err, buffer.ErrFull):
+		p.health.full(err)
+		return nil
+	case err != nil:
+		return &storageError{fmt.Errorf("cannot commit block %d: %w", p.seq+1, err)}
+	}
+	p.health.full(nil)
+	p.settle(now)
+	return nil
+}
+
+// settle is what follows a commit that is on disk: the sources may acknowledge.
+func (p *pipeline) settle(now time.Duration) {
+	pr := p.prepared
+	p.prepared = nil
+	if pr.commit.Block != nil {
+		p.seq = pr.commit.Block.Seq
+	}
+	p.cad.committed(now, pr.bytes)
+	p.saved = now
+	for src, token := range p.acks {
+		src.Committed(token)
+	}
+	clear(p.acks)
+	p.batch.Readings = p.batch.Readings[:0]
+	p.batch.Marks = p.batch.Marks[:0]
+	p.batch.Config = nil
+	p.rejects = p.rejects[:0]
+	p.events = nil
+	p.parcels, p.stalled = 0, false
+}
+
+// saveIdle writes the delivery cursors and the clock's anchors while nothing
+// else is written.
+func (p *pipeline) saveIdle(now time.Duration) error {
+	p.saved = now
+	err := p.store.FlushCursors()
+	if err == nil && !bytes.Equal(p.clk.Persist(), p.store.Meta(metaClock)) {
+		c := buffer.Commit{}
+		p.noteMeta(&c, p.clk.Now().WallNS)
+		err = p.store.Commit(&c)
+	}
+	if errors.Is(err, buffer.ErrFull) {
+		p.health.full(err)
+		return nil
+	}
+	if err != nil {
+		return &storageError{fmt.Errorf("cannot save cursors and clock: %w", err)}
+	}
+	return nil
+}
+
+// checkpoint writes the engine's state, so that the next start has nothing to
+// step again.
+func (p *pipeline) checkpoint() error {
+	if p.cost == 0 {
+		return nil
+	}
+	c := buffer.Commit{Checkpoint: p.engine.AppendSnapshot(nil)}
+	p.noteMeta(&c, p.clk.Now().WallNS)
+	switch err := p.store.Commit(&c); {
+	case errors.Is(err, buffer.ErrFull):
+		return nil // the next start steps the journal instead
+	case err != nil:
+		return &storageError{fmt.Errorf("cannot write the last checkpoint: %w", err)}
+	}
+	p.cost = 0
+	return nil
+}

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"tidemark/buffer"
+	"tidemark/reading"
+	"tidemark/windowing"
+)
+
+// storageError is a fault of the store that ends the session; what is in memory
+// is dropped and the store opened again.
+type storageError struct{ err error }
+
+func (e *storageError) Error() string { return e.err.Error() }
+func (e *storageError) Unwrap() error { return e.err }
+
+// recovered is what a store holds after its journal was stepped again.
+type recovered struct {
+	engine    *windowing.Engine
+	ledger    *ledger
+	seq       uint64   // last block
+	cost      int      // of stepping since the checkpoint
+	readings  int      // stepped since then
+	mismatch  uint64   // first block whose emissions differ from the committed ones, 0 if none
+	different [][]byte // emissions of the blocks from there on
+}
+
+// recoverEngine brings the engine back to the last committed block: the newest
+// good checkpoint, then every block after it. The emissions of these blocks were
+// committed with them and are dropped; the digest proves that they are the same
+// (law 2).
+func recoverEngine(store *buffer.Store) (*recovered, error) {
+	led, err := decodeLedger(store.Meta(metaLedger))
+	if err != nil {
+		return nil, &storageError{err}
+	}
+	snapshot, from, last, err := store.Recover()
+	if err != nil {
+		return nil, &storageError{err}
+	}
+	r := &recovered{ledger: led, seq: last}
+	if r.engine, err = restoreEngine(snapshot); err != nil {
+		return nil, err
+	}
+	err = store.Blocks(from+1, func(b buffer.Block) error { return r.step(b) })
+	var se *storageError
+	if err != nil && !errors.As(err, &se) {
+		err = &storageError{err}
+	}
+	return r, err
+}
+
+// restoreEngine returns the engine of a checkpoint, and one without features if
+// there is none: the journal's first block brings the configuration.
+func restoreEngine(snapshot []byte) (*windowing.Engine, error) {
+	if snapshot == nil {
+		return windowing.New(windowing.Config{FloorMS: reading.NoTime})
+	}
+	e, err := windowing.Restore(snapshot)
+	if err != nil {
+		return nil, &storageError{fmt.Errorf("the store's checkpoint cannot be restored: %w", err)}
+	}
+	return e, nil
+}
+
+// step steps one committed block again.
+func (r *recovered) step(b buffer.Block) error {
+	batch, err := reading.DecodeBatch(b.Data)
+	if err != nil {
+		return &storageError{fmt.Errorf("journal block %d: %w", b.Seq, err)}
+	}
+	out := r.engine.Step(batch)
+	if digest := emissionDigest(out); r.mismatch == 0 && !bytes.Equal(digest[:], b.Digest[:]) {
+		r.mismatch = b.Seq
+	}
+	if r.mismatch != 0 {
+		for i := range out.Emissions {
+			r.different = append(r.different, windowing.AppendEmission(nil, &out.Emissions[i]))
+		}
+	}
+	r.cost += len(batch.Readings) + blockCost
+	r.readings += len(batch.Readings)
+	return nil
+}
+
+// emissionDigest is what the journal keeps of a step's emissions.
+func emissionDigest(out *windowing.Output) [8]byte {
+	h := sha256.New()
+	var buf []byte
+	for i := range out.Emissions {
+		buf = windowing.AppendEmission(buf[:0], &out.Emissions[i])
+		h.Write(buf)
+	}
+	return [8]byte(h.Sum(nil))
+}

@@ -1,0 +1,239 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidemark/buffer"
+	"tidemark/clock"
+	"tidemark/gateway/mqtt"
+	"tidemark/reading"
+	"tidemark/uplink"
+)
+
+// session is everything between opening the store and closing it.
+type session struct {
+	gateway *Gateway
+	log     zerolog.Logger
+	store   *buffer.Store
+	clk     *clock.Clock
+	pipe    *pipeline
+	health  *health
+	readers []*mqtt.Reader
+	uplinks []*sender
+	notify  *notifier
+	socket  *socket
+}
+
+// sender is an uplink that waits for the generation, which every record names.
+type sender struct {
+	name string
+	born <-chan struct{}
+	make func(generation uint64) (*uplink.Uplink, error)
+	up   atomic.Pointer[uplink.Uplink]
+	pipe *pipeline
+}
+
+// open opens the store, recovers the engine and builds every part. Nothing runs
+// yet.
+func (g *Gateway) open() (*session, error) {
+	cfg := clockConfig(g.cfg)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &session{gateway: g, log: g.log}
+	s.clk = clock.New(cfg, clock.Options{Log: g.log, OnEvent: func(e clock.Event) { s.pipe.clockEvent(e) }})
+	s.health = newHealth(g.log, s.clk)
+	s.notify = &notifier{on: g.opts.Notify, health: s.health, log: g.log}
+	store, opened, err := buffer.Open(g.cfg.Store.Path.String(), storeOptions(g.cfg, s.clk.Now().WallNS))
+	if err != nil {
+		return nil, &storageError{err}
+	}
+	s.store = store
+	if err := s.build(opened); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) build(opened *buffer.Opened) error {
+	begin := s.clk.Now().BootNS
+	rec, err := recoverEngine(s.store)
+	if err != nil {
+		return err
+	}
+	if data := s.store.Meta(metaClock); data != nil {
+		if err := s.clk.Restore(data); err != nil {
+			s.log.Warn().Err(err).Msg("the clock's last selection cannot be read; it starts unknown")
+		}
+	}
+	s.clk.ResumeGateway(rec.ledger.GatewayMS)
+	if s.pipe, err = newPipeline(s, rec); err != nil {
+		return err
+	}
+	s.log.Info().Uint64("block", rec.seq).Int("stepped_readings", rec.readings).
+		Dur("took_ms", time.Duration(s.clk.Now().BootNS-begin)).Msg("store open, engine recovered")
+	if opened.SetAside != "" {
+		s.pipe.noteSetAside(opened)
+	}
+	if err := s.addReaders(); err != nil {
+		return err
+	}
+	if err := s.addUplinks(); err != nil {
+		return err
+	}
+	s.socket, err = newSocket(s)
+	return err
+}
+
+func newPipeline(s *session, rec *recovered) (*pipeline, error) {
+	c := s.gateway.cfg
+	features, err := engineConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &pipeline{
+		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
+		features: features, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
+		policies: map[string]clock.InputPolicy{},
+		cad: cadence{
+			interval: c.Store.CommitInterval.Std(), minGap: c.Store.CommitMinGap.Std(),
+			bytes: int(c.Store.CommitBytes), budget: float64(c.Store.DailyBudget),
+		},
+		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()),
+		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{},
+	}
+	for i := range c.Inputs {
+		in := &c.Inputs[i]
+		p.inputs = append(p.inputs, in.Name)
+		p.policies[in.Name] = inputPolicy(c, in)
+	}
+	if rec.mismatch != 0 {
+		p.emitAnew(rec)
+	}
+	if p.ledger.Generation != 0 {
+		p.known()
+	}
+	return p, nil
+}
+
+// emitAnew answers a journal that, stepped again, says something else than was
+// committed with it (law 2): what it says now goes out under a new generation,
+// above whatever was served.
+func (p *pipeline) emitAnew(rec *recovered) {
+	p.ledger.Generation++
+	p.log.Error().Uint64("block", rec.mismatch).Uint64("generation", p.ledger.Generation).
+		Msg("stepping the journal again gives other results than were committed; they are emitted anew under a new generation")
+	p.note(p.event(uplink.EventMismatch).Uint("block", rec.mismatch).Uint("emissions", uint64(len(rec.different))))
+	for _, data := range rec.different {
+		if p.sends {
+			p.events = append(p.events, buffer.Record{
+				Kind: uplink.KindEmission, Data: append(appendGeneration(nil, p.ledger.Generation), data...),
+			})
+		}
+	}
+}
+
+// noteSetAside says that the store before this one could not be used.
+func (p *pipeline) noteSetAside(o *buffer.Opened) {
+	p.log.Error().Str("kept_as", o.SetAside).Str("reason", o.Reason).
+		Msg("the store could not be used and was set aside; a new one with a new generation takes its place")
+	p.note(p.event(uplink.EventStoreSetAside).Str("path", o.SetAside).Str("reason", o.Reason))
+}
+
+// metaFilters is the store's key for the topic filters that the brokers' sessions
+// were last given, by input: what is no longer configured must be unsubscribed.
+const metaFilters = "filters"
+
+func (s *session) addReaders() error {
+	stale := map[string][]string{}
+	if data := s.store.Meta(metaFilters); data != nil {
+		if err := json.Unmarshal(data, &stale); err != nil {
+			return &storageError{fmt.Errorf("the stored topic filters cannot be read: %w", err)}
+		}
+	}
+	filters := map[string][]string{}
+	for i := range s.gateway.cfg.Inputs {
+		in := &s.gateway.cfg.Inputs[i]
+		if in.MQTT == nil {
+			continue
+		}
+		r, err := mqtt.New(mqttConfig(s.gateway.cfg, in, stale[in.Name], s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
+		if err != nil {
+			return err
+		}
+		filters[in.Name] = r.Filters()
+		s.readers = append(s.readers, r)
+	}
+	data, err := json.Marshal(filters)
+	s.pipe.filters = data
+	return err
+}
+
+func (s *session) addUplinks() error {
+	for i := range s.gateway.cfg.Uplinks {
+		u := &s.gateway.cfg.Uplinks[i]
+		send := &sender{name: u.Name, born: s.pipe.born, pipe: s.pipe}
+		send.make = func(generation uint64) (*uplink.Uplink, error) {
+			f := &feed{outbox: s.store.Outbox(u.Name), generation: generation, log: s.log}
+			enc := uplink.Encoder{Gateway: s.gateway.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix}
+			return uplink.New(uplinkConfig(u, s.clk), f, enc, s.log)
+		}
+		if _, err := send.make(0); err != nil { // refuse what could never work before anything runs
+			return err
+		}
+		s.uplinks = append(s.uplinks, send)
+	}
+	return nil
+}
+
+func (u *sender) run(ctx context.Context) error {
+	select {
+	case <-u.born:
+	case <-ctx.Done():
+		return nil
+	}
+	up, err := u.make(u.pipe.generation.Load())
+	if err != nil {
+		return err
+	}
+	u.up.Store(up)
+	return up.Run(ctx)
+}
+
+func (u *sender) status() UplinkStatus {
+	if up := u.up.Load(); up != nil {
+		return newUplinkStatus(up.Status())
+	}
+	return UplinkStatus{Name: u.name, State: "waiting", Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func rfc3339(ns int64) string {
+	b := reading.AppendJSONTime(nil, ns)
+	return string(b[1 : len(b)-1])
+}
+
+// arrivals is the clock as the readers see it.
+type arrivals struct{ clk *clock.Clock }
+
+// Now returns the moment at which something arrives.
+func (a arrivals) Now() mqtt.Instant {
+	i := a.clk.Now()
+	return mqtt.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS, Segment: i.Segment}
+}

@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidemark/configs"
+)
+
+// SocketPath is where the running gateway of a configuration answers the command
+// line: beside its store.
+func SocketPath(cfg *configs.Config) string {
+	return filepath.Join(filepath.Dir(cfg.Store.Path.String()), "tidemark.sock")
+}
+
+// socket answers the command line over HTTP on a Unix socket. Whoever may open
+// the file may ask; nothing can be changed through it.
+type socket struct {
+	ln   net.Listener
+	path string
+	log  zerolog.Logger
+	mux  *http.ServeMux
+}
+
+// newSocket listens. The store is locked by this process, so a socket that is
+// there already was left behind by one that is gone.
+func newSocket(s *session) (*socket, error) {
+	k := &socket{path: SocketPath(s.gateway.cfg), log: s.log, mux: http.NewServeMux()}
+	if err := os.Remove(k.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("cannot clear the socket of an earlier run: %w", err)
+	}
+	ln, err := net.Listen("unix", k.path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the socket for `tidemark status`: %w", err)
+	}
+	if err := os.Chmod(k.path, 0o660); err != nil {
+		_ = ln.Close()
+		return nil, fmt.Errorf("cannot protect the socket: %w", err)
+	}
+	k.ln = ln
+	k.mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		st, err := s.status(r.Context())
+		answer(w, st, err)
+	})
+	return k, nil
+}
+
+func answer(w http.ResponseWriter, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		v = map[string]string{"error": err.Error()}
+	}
+	_ = json.NewEncoder(w).Encode(v) // a client that went away needs no answer
+}
+
+func (k *socket) serve(ctx context.Context) error {
+	srv := &http.Server{Handler: k.mux, ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(k.ln) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("the socket for `tidemark status` failed: %w", err)
+	case <-ctx.Done():
+	}
+	_ = srv.Close()
+	<-done
+	return nil
+}
+
+// AskStatus fetches the status of the gateway that listens at the socket.
+func AskStatus(ctx context.Context, path string) (*Status, error) {
+	client := http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
+	}}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway/status", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no gateway answers at %s: is it running, and may you open the socket? %w", path, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var e struct{ Error string }
+		_ = json.NewDecoder(resp.Body).Decode(&e)
+		return nil, fmt.Errorf("the gateway does not answer: %s", e.Error)
+	}
+	st := &Status{}
+	if err := json.NewDecoder(resp.Body).Decode(st); err != nil {
+		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	}
+	return st, nil
+}

@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"tidemark/buffer"
+	"tidemark/clock"
+	"tidemark/windowing"
+)
+
+// Status is what the gateway knows about itself, as `tidemark status --json`
+// prints it. Consumers ignore fields that they do not know.
+type Status struct {
+	Verdict    string  `json:"verdict"` // trustworthy, or degraded
+	Because    []Fault `json:"because"` // of what, the oldest first
+	Gateway    string  `json:"gateway"`
+	Version    string  `json:"version"`
+	Generation uint64  `json:"generation"` // 0 until the clock was trusted once
+	At         string  `json:"at"`         // the gateway's wall clock
+	GatewayMS  int64   `json:"gateway_ms"` // gateway time
+
+	Clock     clock.Status      `json:"clock"`
+	Inputs    []InputStatus     `json:"inputs"`
+	Features  windowing.Status  `json:"features"`
+	Uplinks   []UplinkStatus    `json:"uplinks"`
+	Store     buffer.Stats      `json:"store"`
+	Block     uint64            `json:"block"`     // last committed journal block
+	Conserved bool              `json:"conserved"` // the sums of law 5 hold for every input and feature
+	Emitted   map[string]uint64 `json:"emitted"`   // records by type, since the store's birth
+	Lost      map[string]uint64 `json:"lost"`      // what the store had to drop, by kind
+}
+
+// InputStatus is one input: its connection and the sums of law 5.
+type InputStatus struct {
+	Name       string            `json:"name"`
+	Reader     *ReaderStatus     `json:"reader"` // null where nothing reads the input
+	Counts     InputCounts       `json:"counts"`
+	PendingNow int64             `json:"pending_now"`
+	Quarantine map[string]uint64 `json:"quarantine,omitempty"` // by reason
+	Rejects    map[string]uint64 `json:"rejects,omitempty"`
+}
+
+// errStopping answers a question that comes too late.
+var errStopping = errors.New("the gateway is starting or stopping")
+
+// ask runs f on the pipeline's goroutine, between two of its steps, so that f
+// sees a consistent state, and waits for it.
+func (p *pipeline) ask(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case p.asked <- func() { f(); close(done) }:
+	case <-p.ended:
+		return errStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-p.ended:
+		return errStopping
+	}
+}
+
+// Status asks the running gateway. It fails while the gateway starts or stops.
+func (g *Gateway) Status(ctx context.Context) (*Status, error) {
+	s := g.now.Load()
+	if s == nil {
+		return nil, errStopping
+	}
+	return s.status(ctx)
+}
+
+func (s *session) status(ctx context.Context) (*Status, error) {
+	inst := s.clk.Now()
+	st := &Status{
+		Gateway: s.gateway.cfg.Gateway.ID, Version: s.gateway.opts.Version,
+		At: rfc3339(inst.WallNS), GatewayMS: inst.GatewayMS, Conserved: true,
+		Clock: s.clk.Status(),
+	}
+	err := s.pipe.ask(ctx, func() { s.pipe.describe(st) })
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range s.uplinks {
+		st.Uplinks = append(st.Uplinks, u.status())
+	}
+	if st.Store, err = s.store.Stats(); err != nil {
+		return nil, err
+	}
+	for _, r := range s.readers {
+		rs := r.Status()
+		i := slices.IndexFunc(st.Inputs, func(in InputStatus) bool { return in.Name == rs.Input })
+		st.Inputs[i].Reader = newReaderStatus(rs)
+	}
+	st.Because = s.health.list()
+	st.Verdict = "trustworthy"
+	if len(st.Because) > 0 {
+		st.Verdict = "degraded"
+	}
+	return st, nil
+}
+
+// describe fills in what belongs to the pipeline.
+func (p *pipeline) describe(st *Status) {
+	st.Generation, st.Block = p.ledger.Generation, p.seq
+	st.Features = p.engine.Status()
+	st.Emitted, st.Lost = maps.Clone(p.ledger.Counts.Emitted), maps.Clone(p.ledger.Counts.Lost)
+	for _, name := range p.inputs {
+		c := *p.ledger.Counts.input(name)
+		st.Conserved = st.Conserved && c.Conserved()
+		st.Inputs = append(st.Inputs, InputStatus{
+			Name: name, Counts: c, PendingNow: c.PendingNow(),
+			Quarantine: maps.Clone(p.ledger.Counts.Quarantine[name]),
+			Rejects:    maps.Clone(p.ledger.Counts.Rejects[name]),
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"tidemark/gateway/mqtt"
+	"tidemark/reading"
+	"tidemark/uplink"
+)
+
+// ReaderStatus is the connection of an input.
+type ReaderStatus struct {
+	State       string `json:"state"`   // connecting, connected, waiting, refused, contended, stopped
+	Problem     string `json:"problem"` // what is wrong and the remedy; empty when all is well
+	Broker      string `json:"broker"`
+	ClientID    string `json:"client_id"`
+	LastData    string `json:"last_data"` // wall time of the last message; empty before the first
+	Messages    uint64 `json:"messages"`  // since the start
+	Redelivered uint64 `json:"redelivered"`
+	CatchingUp  bool   `json:"catching_up"`
+	Outstanding int    `json:"outstanding"` // messages that wait for our acknowledgement
+	Window      int    `json:"window"`      // how many the broker sends before it waits; 0: not known
+	Queued      int    `json:"queued"`      // readings that wait for the pipeline
+}
+
+func newReaderStatus(s mqtt.Status) *ReaderStatus {
+	r := &ReaderStatus{
+		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID,
+		Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
+		Outstanding: s.Outstanding, Window: s.Limit, Queued: s.Queued,
+	}
+	if s.LastNS != reading.NoTime {
+		r.LastData = rfc3339(s.LastNS)
+	}
+	return r
+}
+
+// UplinkStatus is one uplink.
+type UplinkStatus struct {
+	Name       string `json:"name"`
+	State      string `json:"state"`
+	Reason     string `json:"reason"`      // why it is not online
+	LastAck    string `json:"last_ack"`    // wall time of the last PUBACK; empty before the first
+	InFlight   int    `json:"in_flight"`   // sent and not answered
+	Backlog    int64  `json:"backlog"`     // records not delivered
+	Sent       uint64 `json:"sent"`        // since the start, every sending counted
+	Resent     uint64 `json:"resent"`      // of these, sent before
+	SetAside   uint64 `json:"set_aside"`   // records that the broker can never take
+	Failures   uint64 `json:"failures"`    // connections that failed or were lost
+	ReceiveMax int    `json:"receive_max"` // records in flight that the broker allows
+}
+
+func newUplinkStatus(s uplink.Status) UplinkStatus {
+	u := UplinkStatus{
+		Name: s.Name, State: s.State.String(), Reason: s.Reason, InFlight: s.InFlight, Backlog: s.Backlog,
+		Sent: s.Sent, Resent: s.Resent, SetAside: s.SetAside, Failures: s.Failures, ReceiveMax: s.ReceiveMax,
+	}
+	if s.LastAckNS != 0 {
+		u.LastAck = rfc3339(s.LastAckNS)
+	}
+	return u
+}
