@@ -54,6 +54,9 @@ func newRootCmd() *cobra.Command {
 		Args:          cobra.NoArgs,
 	}
 	root.AddCommand(newVersionCmd(), newJudgeCmd())
+	root.AddCommand(newRunCmd(), newStatusCmd())
+	root.AddCommand(newReplayCmd())
+	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
 	return root
 }
