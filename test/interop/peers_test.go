@@ -1,0 +1,125 @@
+package interop
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/beevik/ntp"
+)
+
+// broker is a mosquitto on a loopback port. It keeps sessions and what waits in
+// them over a stop.
+type broker struct {
+	*process
+	addr string
+}
+
+func newBroker(t *testing.T) *broker {
+	t.Helper()
+	dir := scratch(t)
+	port := freePort(t, "tcp")
+	conf := filepath.Join(dir, "mosquitto.conf")
+	write(t, conf, fmt.Sprintf(`listener %d 127.0.0.1
+allow_anonymous true
+user root
+max_inflight_messages 1000
+max_queued_messages 0
+persistence true
+persistence_location %s/
+log_type error
+log_type warning
+log_type notice
+`, port, dir))
+	b := &broker{prepare(t, dir, "mosquitto", "-c", conf), loopback(port)}
+	b.start()
+	return b
+}
+
+func (b *broker) url() string { return "mqtt://" + b.addr }
+
+// start returns when clients can connect.
+func (b *broker) start() {
+	b.t.Helper()
+	b.process.start()
+	eventually(b.t, 10*time.Second, func() error {
+		c, err := net.DialTimeout("tcp", b.addr, time.Second)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+}
+
+// timeServers are chronyds on loopback ports, and the one above them that they
+// follow: a server that follows only its own clock says so in its reference id,
+// and would rightly count as a local reference.
+type timeServers struct {
+	root   *process
+	leaves []*process
+	addrs  []string
+}
+
+func newTimeServers(t *testing.T, n int) *timeServers {
+	t.Helper()
+	s := &timeServers{}
+	port := freePort(t, "udp")
+	s.root = chrony(t, port, "local stratum 2")
+	s.root.start()
+	for range n {
+		leaf := freePort(t, "udp")
+		s.leaves = append(s.leaves, chrony(t, leaf, fmt.Sprintf("server 127.0.0.1 port %d iburst minpoll -2 maxpoll -2\nacquisitionport 0", port)))
+		s.addrs = append(s.addrs, loopback(leaf))
+	}
+	return s
+}
+
+func chrony(t *testing.T, port int, source string) *process {
+	t.Helper()
+	dir := scratch(t)
+	conf := filepath.Join(dir, "chrony.conf")
+	write(t, conf, fmt.Sprintf(`port %d
+bindaddress 127.0.0.1
+allow 127.0.0.1
+cmdport 0
+bindcmdaddress /
+pidfile %s/chronyd.pid
+%s
+`, port, dir, source))
+	// -x: leave this machine's clock alone; -d: stay in the foreground.
+	return prepare(t, dir, "chronyd", "-x", "-d", "-u", "root", "-f", conf)
+}
+
+// start returns when every server answers as one that is synchronized.
+func (s *timeServers) start(t *testing.T) {
+	t.Helper()
+	for _, l := range s.leaves {
+		l.start()
+	}
+	for _, addr := range s.addrs {
+		eventually(t, 20*time.Second, func() error {
+			r, err := ntp.QueryWithOptions(addr, ntp.QueryOptions{Timeout: 500 * time.Millisecond})
+			if err != nil {
+				return err
+			}
+			return r.Validate()
+		})
+	}
+}
+
+func (s *timeServers) stop() {
+	for _, l := range s.leaves {
+		l.end(syscall.SIGTERM)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
