@@ -14,6 +14,7 @@ import (
 type notifier struct {
 	on     bool
 	health *health
+	look   func() // brings the health up to date
 	log    zerolog.Logger
 }
 
@@ -29,8 +30,8 @@ func (n *notifier) say(state string) {
 func (n *notifier) ready()    { n.say(daemon.SdNotifyReady) }
 func (n *notifier) stopping() { n.say(daemon.SdNotifyStopping) }
 
-// watch feeds the watchdog, if there is one, and tells systemd the verdict when
-// it changes, until ctx ends.
+// watch keeps the health up to date, feeds the watchdog, if there is one, and
+// tells systemd the verdict when it changes, until ctx ends.
 func (n *notifier) watch(ctx context.Context) error {
 	every := time.Second
 	interval, err := daemon.SdWatchdogEnabled(false)
@@ -53,6 +54,7 @@ func (n *notifier) watch(ctx context.Context) error {
 			beat = b
 			n.say(daemon.SdNotifyWatchdog)
 		}
+		n.look()
 		if v := n.health.verdict(); v != told {
 			told = v
 			n.say("STATUS=" + v)

@@ -50,7 +50,7 @@ func (g *Gateway) open() (*session, error) {
 	s := &session{gateway: g, log: g.log}
 	s.clk = clock.New(cfg, clock.Options{Log: g.log, OnEvent: func(e clock.Event) { s.pipe.clockEvent(e) }})
 	s.health = newHealth(g.log, s.clk)
-	s.notify = &notifier{on: g.opts.Notify, health: s.health, log: g.log}
+	s.notify = &notifier{on: g.opts.Notify, health: s.health, look: s.look, log: g.log}
 	store, opened, err := buffer.Open(g.cfg.Store.Path.String(), storeOptions(g.cfg, s.clk.Now().WallNS))
 	if err != nil {
 		return nil, &storageError{err}

@@ -96,6 +96,7 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 		i := slices.IndexFunc(st.Inputs, func(in InputStatus) bool { return in.Name == rs.Input })
 		st.Inputs[i].Reader = newReaderStatus(rs)
 	}
+	s.look()
 	st.Because = s.health.list()
 	st.Verdict = "trustworthy"
 	if len(st.Because) > 0 {
@@ -117,5 +118,27 @@ func (p *pipeline) describe(st *Status) {
 			Quarantine: maps.Clone(p.ledger.Counts.Quarantine[name]),
 			Rejects:    maps.Clone(p.ledger.Counts.Rejects[name]),
 		})
+	}
+}
+
+// look brings the health up to date with the connections.
+func (s *session) look() {
+	for _, r := range s.readers {
+		rs := newReaderStatus(r.Status())
+		detail := rs.Problem
+		if detail == "" && rs.State != "connected" && rs.State != "stopped" {
+			detail = rs.State + " to " + rs.Broker
+		}
+		s.health.set("input "+r.Status().Input, detail)
+	}
+	for _, u := range s.uplinks {
+		us, detail := u.status(), ""
+		if us.State != "online" && us.State != "stopped" {
+			detail = us.State
+			if us.Reason != "" {
+				detail += ": " + us.Reason
+			}
+		}
+		s.health.set("uplink "+u.name, detail)
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"tidemark/configs"
@@ -9,6 +11,7 @@ import (
 
 func newRunCmd() *cobra.Command {
 	var file string
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "run -c FILE",
 		Short: "Run the gateway as a service",
@@ -18,11 +21,19 @@ Under systemd (Type=notify) it says READY once its store is recovered and its
 readers have started, and logs JSON; on a terminal it logs for people.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := newLogger(cmd.ErrOrStderr())
 			cfg, err := configs.Load(file)
-			if err != nil {
+			var faults configs.Faults
+			switch {
+			case err == nil:
+			case cfg != nil && !strict && errors.As(err, &faults):
+				// Only features are at fault: collection goes on without them.
+				for _, f := range faults {
+					log.Error().Msg("left out: " + f.String())
+				}
+			default:
 				return &exitError{exitUsage, err}
 			}
-			log := newLogger(cmd.ErrOrStderr())
 			for _, n := range cfg.Notices {
 				log.Warn().Msg(n.String())
 			}
@@ -40,5 +51,6 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
+	cmd.Flags().BoolVar(&strict, "strict", false, "refuse a configuration with any fault, instead of leaving out the features at fault")
 	return cmd
 }
