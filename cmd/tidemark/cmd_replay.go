@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/configs"
+	"tidemark/reading"
+	"tidemark/windowing"
+	"tidemark/windowing/trace"
+)
+
+// replayFlags are the flags of `tidemark replay` at their defaults.
+type replayFlags struct {
+	window, offset, outOfOrderness, idleAfter, lateness millis
+	watermarks, scope                                   string
+	functions, emit                                     []string
+}
+
+// emissionNames are the types of line that --emit chooses among.
+var emissionNames = map[string]windowing.EmissionKind{
+	"feature": windowing.EmitFeature, "late": windowing.EmitLate, "closed": windowing.EmitClosed,
+	"duplicate": windowing.EmitDuplicate, "quarantine": windowing.EmitQuarantine, "watermark": windowing.EmitWatermark,
+}
+
+func newReplayCmd() *cobra.Command {
+	f := replayFlags{
+		window: millis(5 * time.Minute), outOfOrderness: millis(20 * time.Second),
+		idleAfter: millis(time.Minute), lateness: millis(2 * time.Minute),
+	}
+	cmd := &cobra.Command{
+		Use:   "replay [flags] TRACE",
+		Short: "Run the engine over a recorded trace",
+		Long: "Runs the engine over a recorded trace, one operation a line, and prints what comes\n" +
+			"out as JSON lines; after is the number of the operation that caused it, from 0.\n" +
+			"One feature named replay, version 1, is computed over every sensor. Time is the\n" +
+			"trace's own; the same trace gives the same bytes. - reads standard input.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := f.config()
+			if err != nil {
+				return err
+			}
+			shown, err := f.shown()
+			if err != nil {
+				return err
+			}
+			return replay(cmd.Context(), cfg, shown, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	fl := cmd.Flags()
+	fl.Var(&f.window, "window", "size of the windows")
+	fl.Var(&f.offset, "offset", "offset of the windows from 1970-01-01T00:00:00Z")
+	fl.Var(&f.outOfOrderness, "out-of-orderness", "how far the watermark stays behind the highest time seen")
+	fl.Var(&f.idleAfter, "idle-after", "gateway time of silence after which a partition is idle; 0s is never")
+	fl.Var(&f.lateness, "allowed-lateness", "how long after its first result a window takes corrections")
+	fl.StringVar(&f.watermarks, "watermarks", "generated", "generated from the readings, or explicit: by the trace alone")
+	fl.StringVar(&f.scope, "scope", "input", "what has a watermark of its own: input, device or sensor")
+	fl.StringSliceVar(&f.functions, "functions", []string{"count", "sum", "mean"}, "statistics of a window")
+	fl.StringSliceVar(&f.emit, "emit", []string{"feature", "late", "closed", "duplicate", "quarantine"},
+		"lines to print: these, and watermark")
+	return cmd
+}
+
+// config is the engine's configuration: nothing is spaced, limited or forgotten.
+func (f *replayFlags) config() (windowing.Config, error) {
+	scope, ok := windowing.ParseScope(f.scope)
+	if !ok {
+		return windowing.Config{}, fmt.Errorf("--scope %q is none of input, device, sensor", f.scope)
+	}
+	if f.watermarks != "generated" && f.watermarks != "explicit" {
+		return windowing.Config{}, fmt.Errorf("--watermarks %q is neither generated nor explicit", f.watermarks)
+	}
+	return windowing.Config{
+		Features: []windowing.Feature{{
+			ID:     windowing.FeatureID{Name: "replay", Version: 1},
+			SizeMS: f.window.ms(), OffsetMS: f.offset.ms(), OutOfOrdernessMS: f.outOfOrderness.ms(),
+			AllowedLatenessMS: f.lateness.ms(), IdleAfterMS: f.idleAfter.ms(), Scope: scope, Functions: f.functions,
+		}},
+		FloorMS: reading.NoTime, LateIdentityMS: windowing.Forever, Explicit: f.watermarks == "explicit",
+	}, nil
+}
+
+// shown tells which kinds of emission are printed.
+func (f *replayFlags) shown() (shown [windowing.EmitWatermark + 1]bool, err error) {
+	for _, name := range f.emit {
+		kind, ok := emissionNames[name]
+		if !ok {
+			return shown, fmt.Errorf("--emit %q is none of feature, late, closed, duplicate, quarantine, watermark", name)
+		}
+		shown[kind] = true
+	}
+	return shown, nil
+}
+
+// replay runs a trace through an engine. What comes out before a fault of the
+// trace is printed.
+func replay(ctx context.Context, cfg windowing.Config, shown [windowing.EmitWatermark + 1]bool, name string, in io.Reader, out io.Writer) error {
+	engine, err := windowing.New(cfg)
+	if err != nil {
+		return err
+	}
+	live := name == "-"
+	if !live {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("cannot read the trace: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	lines := &replayLines{w: bufio.NewWriterSize(out, 64<<10), shown: shown, live: live}
+	err = replayTrace(ctx, engine, trace.NewReader(in, cfg.Explicit), lines)
+	if flushErr := lines.w.Flush(); flushErr != nil {
+		return &exitError{exitRuntime, fmt.Errorf("cannot write what came out: %w", flushErr)}
+	}
+	var fault *trace.Fault
+	if err != nil && !errors.As(err, &fault) {
+		return &exitError{exitRuntime, fmt.Errorf("%s: %w", name, err)}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func replayTrace(ctx context.Context, engine *windowing.Engine, ops *trace.Reader, lines *replayLines) error {
+	for ctx.Err() == nil {
+		op, err := ops.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range op.Steps {
+			if err := lines.print(op.Index, engine.Step(&op.Steps[i])); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// millis is a flag of whole milliseconds: a Go duration, in which days may lead.
+type millis time.Duration
+
+func (d *millis) String() string { return configs.Duration(*d).String() }
+func (d *millis) Type() string   { return "duration" }
+func (d *millis) ms() int64      { return time.Duration(*d).Milliseconds() }
+
+func (d *millis) Set(s string) error {
+	v, err := configs.ParseDuration(strings.TrimSpace(s))
+	if err != nil {
+		return err
+	}
+	if v.Std()%time.Millisecond != 0 {
+		return fmt.Errorf("%q: windows are cut in whole milliseconds", s)
+	}
+	*d = millis(v)
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// contractTrace is a window's life: two readings, a first result, a correction,
+// a repeated reading, an advance past the closing, and late evidence.
+const contractTrace = `# a press on line 3
+{"op":"reading","input":"A","device":"d1","asset":"press-07","lifecycle":"SN-1182","sensor":"bearing-temp","id":"A","source_time":"2026-01-01T12:00:10Z","ingest_time":"2026-01-01T12:00:10.2Z","value":10,"unit":"Cel","quality":"good"}
+{"op":"reading","input":"A","asset":"press-07","lifecycle":"SN-1182","sensor":"bearing-temp","id":"B","source_time":"2026-01-01T12:04:59.999999999Z","value":20,"unit":"Cel"}
+
+{"op":"batch","readings":[{"input":"A","asset":"press-07","lifecycle":"SN-1182","sensor":"bearing-temp","source_time":"2026-01-01T12:05:20Z","value":9007199254740993}],"time":"2026-01-01T12:05:21Z"}
+{"op":"reading","input":"A","asset":"press-07","lifecycle":"SN-1182","sensor":"bearing-temp","id":"C","source_time":"2026-01-01T12:01:00Z","value":30,"unit":"Cel"}
+{"op":"reading","input":"A","asset":"press-07","lifecycle":"SN-1182","sensor":"bearing-temp","id":"A","source_time":"2026-01-01T12:00:10Z","value":10,"unit":"Cel"}
+{"op":"reading","input":"A","sensor":"mode","source_time":"2026-01-01T12:12:30Z","value":"RUN"}
+{"op":"advance","time":"2026-01-01T12:12:31Z"}
+{"op":"reading","input":"A","asset":"press-07","lifecycle":"SN-1182","sensor":"bearing-temp","id":"D","source_time":"2026-01-01T12:02:00Z","value":40,"unit":"Cel"}
+{"op":"reading","input":"A","sensor":"far","source_time":"2500-01-01T00:00:00Z","value":1}
+`
+
+func TestReplayOfTheContract(t *testing.T) {
+	golden(t, "replay.txt", replayOK(t, nil, contractTrace))
+	golden(t, "replay_watermarks.txt", replayOK(t, []string{"--emit", "watermark"}, contractTrace))
+}
+
+// The name of the trace may be - for standard input; both give the same bytes,
+// again and again.
+func TestReplayFromFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.jsonl")
+	if err := os.WriteFile(file, []byte(contractTrace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := replayOK(t, nil, contractTrace)
+	var out, errOut strings.Builder
+	if code := run(t.Context(), []string{"replay", file}, strings.NewReader(""), &out, &errOut); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errOut.String())
+	}
+	if out.String() != want {
+		t.Errorf("from the file came\n%s, from standard input\n%s", out.String(), want)
+	}
+}
+
+// What came out before a malformed line stands; nothing after it is applied.
+func TestReplayStopsAtAMalformedLine(t *testing.T) {
+	whole := replayOK(t, nil, contractTrace)
+	lines := strings.SplitAfter(contractTrace, "\n")
+	broken := strings.Join(lines[:9], "") + `{"op":"reading","input":"A"}` + "\n" + strings.Join(lines[9:], "")
+	code, out, errOut := runReplay(t, nil, broken)
+	if code != exitUsage || errOut != "tidemark: -: line 10: sensor is missing\n" {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+	if out == "" || !strings.HasPrefix(whole, out) || strings.Contains(out, `"late"`) {
+		t.Errorf("came:\n%s", out)
+	}
+}
+
+func TestReplayUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{}, "accepts 1 arg"},
+		{[]string{"no-such-trace"}, "cannot read the trace: open no-such-trace"},
+		{[]string{"--window", "0s", "-"}, "window"},
+		{[]string{"--window", "5", "-"}, `5 needs a unit`},
+		{[]string{"--window", "1500us", "-"}, "whole milliseconds"},
+		{[]string{"--offset", "5m", "-"}, "offset"},
+		{[]string{"--allowed-lateness", "-1s", "-"}, "lateness"},
+		{[]string{"--scope", "plant", "-"}, `--scope "plant" is none of input, device, sensor`},
+		{[]string{"--watermarks", "magic", "-"}, `--watermarks "magic" is neither generated nor explicit`},
+		{[]string{"--emit", "feature,all", "-"}, `--emit "all" is none of`},
+		{[]string{"--functions", "count,average", "-"}, "average"},
+	} {
+		var out, errOut strings.Builder
+		code := run(t.Context(), append([]string{"replay"}, c.args...), strings.NewReader(""), &out, &errOut)
+		if code != exitUsage || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
+			t.Errorf("%v: exit %d, %q, want %q", c.args, code, errOut.String(), c.want)
+		}
+	}
+}
+
+func TestReplayDurationsInDays(t *testing.T) {
+	out := replayOK(t, []string{"--window", "7d", "--offset", "-1d", "--out-of-orderness", "0s", "--allowed-lateness", "1d12h"},
+		`{"op":"reading","input":"A","sensor":"k","source_time":0,"value":1}`+"\n"+
+			`{"op":"reading","input":"A","sensor":"k","source_time":"1970-02-01T00:00:00Z","value":1}`+"\n"+
+			`{"op":"advance","time":1}`+"\n")
+	if !strings.Contains(out, `"window_start":"1969-12-31T00:00:00Z","window_end":"1970-01-07T00:00:00Z"`) {
+		t.Error(out)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestReplayTellsWhenItCannotWrite(t *testing.T) {
+	var errOut strings.Builder
+	code := run(t.Context(), []string{"replay", "-"}, strings.NewReader(contractTrace), brokenWriter{}, &errOut)
+	if code != exitRuntime || !strings.Contains(errOut.String(), "no space left on device") {
+		t.Errorf("exit %d: %s", code, errOut.String())
+	}
+}
