@@ -24,7 +24,7 @@ import (
 //
 // All integers are big endian.
 const (
-	chunkMax = 1945 // bytes of a value: two with their keys and elements fill a page
+	chunkMax = 994 // bytes of a value: two with their keys and elements fill a page
 	crcLen   = 4
 	headOne  = 1
 	headMany = 2

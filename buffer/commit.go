@@ -188,6 +188,7 @@ func (s *Store) transact(changed map[string][]byte, fn func(w *writing) error) e
 	w := &writing{s: s, st: s.st.clone(), block: s.block}
 	w.st.Commits++
 	s.arena.reset()
+	s.weighFreelist()
 	err := s.guard("a commit", func() error {
 		return s.db.Update(func(tx *bolt.Tx) error {
 			w.tx = tx
@@ -207,6 +208,25 @@ func (s *Store) transact(changed map[string][]byte, fn func(w *writing) error) e
 		return nil
 	}
 	return s.failed(err, w.st.Commits)
+}
+
+// Many free pages, as after a long outage whose records are gone, make bbolt's
+// list of them large: 800 KB for 400 MB, with every commit. Beyond freelistMax
+// pages the list is not written. Then an opening after a crash has to find the
+// free pages by walking the trees; Close writes the list.
+const (
+	freelistMax = 4096
+	freelistMin = 2048
+)
+
+func (s *Store) weighFreelist() {
+	st := s.db.Stats()
+	switch free := st.FreePageN + st.PendingPageN; {
+	case free > freelistMax:
+		s.db.NoFreelistSync = true
+	case free < freelistMin:
+		s.db.NoFreelistSync = false
+	}
 }
 
 // failed sorts the error of transaction number n: full, or broken.

@@ -110,7 +110,7 @@ func victim(t *testing.T) (file []byte, before, after contents) {
 func TestDamageIsNeverReadAsData(t *testing.T) {
 	t.Parallel()
 	file, before, after := victim(t)
-	tries := 250
+	tries := 150
 	if n, err := strconv.Atoi(os.Getenv("TIDEMARK_DAMAGE_TRIES")); err == nil {
 		tries = n
 	}

@@ -221,7 +221,7 @@ func rapidChecks(t *testing.T, n string) {
 
 // TestStoreFollowsItsModel runs random commits, deliveries, restarts and crashes.
 func TestStoreFollowsItsModel(t *testing.T) {
-	rapidChecks(t, "15")
+	rapidChecks(t, "10")
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -100,7 +100,9 @@ func prepare(path string, f *os.File, o Options, did *Opened) error {
 }
 
 // verify returns a *DamageError if the structure of the file is not whole. It
-// reads branch pages only: what is in the leaves has checksums.
+// reads branch pages only: what is in the leaves has checksums. Where bbolt is
+// going to walk the trees for want of a list of free pages, it does so in a
+// goroutine whose faults nobody can catch: then leaves are read too.
 func verify(path string, f *os.File) (*pageFile, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -112,7 +114,11 @@ func verify(path string, f *os.File) (*pageFile, error) {
 	}
 	var first *PageError
 	faults := 0
-	checkPages(pages, nil, func(e *PageError) {
+	var entry func([]byte, element)
+	if pages.meta.freelist == noFreelist {
+		entry = func([]byte, element) {}
+	}
+	checkPages(pages, entry, func(e *PageError) {
 		if first == nil {
 			first = e
 		}
@@ -132,7 +138,7 @@ func (s *Store) openDB() error {
 	})
 	switch {
 	case err == nil:
-		s.db.AllocSize = s.o.step()
+		s.db.AllocSize = int(s.o.step())
 		return nil
 	case environmental(err):
 		return fmt.Errorf("cannot open store %q: %w", s.path, err)
@@ -149,7 +155,9 @@ func (o *Options) bolt(open func(string, int, os.FileMode) (*os.File, error)) *b
 		// Mapped whole from the start, a growing file never waits for readers,
 		// and on 32 bits never fails to find room for a larger map.
 		InitialMmapSize: int(o.Quota),
-		OpenFile:        open,
+		// Opening writes nothing; see weighFreelist.
+		NoFreelistSync: true,
+		OpenFile:       open,
 	}
 }
 

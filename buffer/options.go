@@ -93,11 +93,11 @@ func (o Options) withDefaults() (Options, error) {
 const pageSize = 4096
 
 // step is by how much the file grows: each step costs a sync of its own.
-func (o *Options) step() int { return int(min(max(o.Quota/128, 64<<10), 4<<20)) }
+func (o *Options) step() int64 { return min(max(o.Quota/128, 64<<10), 1<<20) }
 
 // limit is how much of the file may be in use before a commit: bbolt needs room
 // for the pages that it is about to replace, and refuses the last step.
-func (o *Options) limit() int64 { return o.Quota - int64(o.step()) - o.Quota/64 - 64<<10 }
+func (o *Options) limit() int64 { return o.Quota - o.step() - o.Quota/64 - 64<<10 }
 
 // rawLimit is limit for what raw readings may use.
 func (o *Options) rawLimit() int64 { return o.limit() - o.Reserve }

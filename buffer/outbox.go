@@ -167,7 +167,7 @@ func (w *writing) putRecord(r *Record) error {
 // Delivered records are removed in batches: each removal rewrites a leaf and the
 // branches above it, however little goes.
 const (
-	deleteAtLeast = 256
+	deleteAtLeast = 512
 	deleteAtMost  = 8192
 )
 

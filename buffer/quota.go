@@ -79,23 +79,26 @@ func (s *Store) used() int64 {
 	return size - int64(st.FreePageN+st.PendingPageN)*pageSize
 }
 
-// need is about what a commit takes until the pages that it replaces are free.
-func (c *Commit) need() int64 {
-	n := len(c.Checkpoint)
+// size is how many bytes of its caller's a commit carries.
+func (c *Commit) size() (n int64) {
+	n = int64(len(c.Checkpoint))
 	if c.Block != nil {
-		n += len(c.Block.Data) + len(c.Block.Index)
+		n += int64(len(c.Block.Data) + len(c.Block.Index))
 	}
 	for i := range c.Records {
-		n += len(c.Records[i].Data) + 64
+		n += int64(len(c.Records[i].Data)) + 64
 	}
 	for i := range c.Evidence {
-		n += len(c.Evidence[i].Data) + 64
+		n += int64(len(c.Evidence[i].Data)) + 64
 	}
 	for _, v := range c.Meta {
-		n += len(v)
+		n += int64(len(v))
 	}
-	return int64(n) + int64(n)/4 + 128<<10
+	return n
 }
+
+// need is about what a commit takes until the pages that it replaces are free.
+func (c *Commit) need() int64 { return c.size()*5/4 + 128<<10 }
 
 // makeRoom sees to it that c fits, or returns a *FullError. Pages come free only
 // with the transaction after the one that gave them up, so what must go for c to
@@ -118,10 +121,13 @@ func (s *Store) makeRoom(c *Commit) error {
 		}
 		if s.st.held() == before {
 			if c.Block == nil && c.Checkpoint != nil {
-				return nil // it may be what makes room: let it use the last of it
+				break // it may be what makes room: let it use the last of it
 			}
 			return &FullError{Path: s.path, Reason: FullQuota, Used: s.used(), Limit: s.o.limit()}
 		}
+	}
+	if c.size() < zeroBelow {
+		return s.grow(need)
 	}
 	return nil
 }
@@ -233,8 +239,8 @@ func (w *writing) dropOutbox(want int64) error {
 // Blocks and evidence that are old go in batches, for the reason that delivered
 // records do.
 const (
-	expireBatch   = 32
-	expireBatches = 32
+	expireBatch   = 128
+	expireBatches = 8
 )
 
 // expire drops what is older than the retention and needed by nobody. Age is

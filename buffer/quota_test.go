@@ -270,7 +270,7 @@ func TestRetention(t *testing.T) {
 		at(seq, 110_001, 110_001)
 	}
 	v := stats(t, s)
-	if v.Journal.First < 170 || v.Journal.First > 201 || v.Evidence.First < 170 || v.Evidence.First > 201 {
+	if v.Journal.First < 129 || v.Journal.First > 201 || v.Evidence.First < 129 || v.Evidence.First > 201 {
 		t.Errorf("journal begins at %d, evidence at %d after the retention", v.Journal.First, v.Evidence.First)
 	}
 	if len(s.Losses()) != 0 {
