@@ -43,6 +43,13 @@ const (
 	faultStepped   fault = "stepped"      // our own clock was set during the query
 )
 
+// silence reports whether the fault says nothing about the server's clock: its
+// last answer still votes, with an error that grows (as RFC 5905 keeps a server
+// for eight polls).
+func (f fault) silence() bool {
+	return f == faultDNS || f == faultTimeout || f == faultNetwork || f == faultStepped
+}
+
 // queryError is a query without a usable answer.
 type queryError struct {
 	fault fault

@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -144,6 +145,9 @@ func (c *Clock) askHost(ctx context.Context) hostAnswer {
 // takeRound is called with the lock held.
 func (c *Clock) takeRound(answers []answer, h hostAnswer) bool {
 	boot := c.seen.bootNS
+	for _, s := range c.servers {
+		s.fresh = false
+	}
 	for _, a := range answers {
 		a.server.take(a.reply, a.err, boot)
 	}
@@ -192,6 +196,13 @@ func (c *Clock) settleLocked(t transition, agreed, fresh bool) {
 	c.announceLocked(t, c.whyLocked())
 }
 
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // vote lets the servers' answers elect a selection and reports whether a
 // majority of the elected announces a leap second.
 func (c *Clock) vote(r *round) (leapPending bool) {
@@ -211,7 +222,9 @@ func (c *Clock) vote(r *round) (leapPending bool) {
 		default:
 			s.thetaNS = s.last.theta(c.epochs.now.WallMinusBootNS)
 			s.lambdaNS = s.last.lambda(r.bootNS, r.rhoPPB)
-			s.verdict = "truechimer"
+			if s.fresh {
+				s.verdict = "truechimer"
+			}
 			voters = append(voters, s)
 			candidates = append(candidates, candidate{s.thetaNS, s.lambdaNS})
 		}
@@ -226,29 +239,31 @@ func (c *Clock) vote(r *round) (leapPending bool) {
 }
 
 // elect turns an intersection into the round's outcome. Beyond RFC 5905, those
-// that agree must be at least half of all usable servers: two liars must not win
-// because the honest ones are away.
+// that agree must be at least half of all usable servers, one of them with an
+// answer of this round: two liars must not win because the honest ones are away,
+// and memories alone are no evidence.
 func elect(r *round, voters []*server, in intersection, usable int) (leapPending bool) {
 	if !in.ok {
+		if !slices.ContainsFunc(voters, func(s *server) bool { return s.fresh }) {
+			return false // nobody has said anything new
+		}
 		r.outcome = roundNoMajority
 		for _, s := range voters {
 			s.verdict = "no_majority"
 		}
 		return false
 	}
-	for _, i := range in.false {
-		voters[i].verdict = "falseticker"
-	}
-	agreeing, leaps := 0, 0
-	for _, s := range voters {
-		if s.verdict != "falseticker" {
-			agreeing++
-			if s.last.leapPending {
-				leaps++
-			}
+	agreeing, fresh, leaps := 0, 0, 0
+	for i, s := range voters {
+		if slices.Contains(in.false, i) {
+			s.verdict = "falseticker"
+			continue
 		}
+		agreeing++
+		fresh += count(s.fresh)
+		leaps += count(s.last.leapPending)
 	}
-	if 2*agreeing < usable {
+	if 2*agreeing < usable || fresh == 0 {
 		return false // too few: a missed poll
 	}
 	r.outcome = roundAgreed

@@ -17,6 +17,8 @@ type server struct {
 
 	last     reply
 	hasLast  bool
+	fresh    bool   // last is of this round
+	silent   int    // polls without an answer since last
 	verdict  string // truechimer, falseticker, local or the last fault
 	answers  int64
 	faults   map[fault]int64
@@ -32,13 +34,16 @@ func newServer(address string) *server {
 // take records the outcome of one query at bootNS.
 func (s *server) take(r reply, err error, bootNS int64) {
 	if err == nil {
-		s.last, s.hasLast, s.lastErr = r, true, ""
+		s.last, s.hasLast, s.fresh, s.silent, s.lastErr = r, true, true, 0, ""
 		s.answers++
 		return
 	}
 	q := asQueryError(err)
 	s.faults[q.fault]++
-	s.hasLast = false
+	s.silent++
+	if !q.fault.silence() || s.silent >= lostAfter {
+		s.hasLast = false
+	}
 	s.verdict, s.lastErr = string(q.fault), q.Error()
 	if q.fault != faultKiss {
 		return

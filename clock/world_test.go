@@ -38,7 +38,8 @@ type fakeServer struct {
 	back    time.Duration
 	err     error
 	stratum uint8
-	lost    float64 // share of queries without an answer
+	lost    float64       // share of queries without an answer
+	disp    time.Duration // root dispersion beyond 1 ms
 }
 
 var genesis = time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
@@ -105,7 +106,7 @@ func (w *world) query(ctx context.Context, name string) (clock.Reply, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t4 := w.wall()
-	return clock.MakeReply(((t23-t1)+(t23-t4))/2, t4-t1, 1e6, 1e6, s.stratum, w.boot(), w.wall()-w.boot()), nil
+	return clock.MakeReply(((t23-t1)+(t23-t4))/2, t4-t1, 1e6, 1e6+s.disp.Nanoseconds(), s.stratum, w.boot(), w.wall()-w.boot()), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) {
