@@ -29,6 +29,7 @@ func (p *pipeline) clockChanged() {
 	for _, e := range events {
 		p.note(clockRecord(e, p.clk.Now().State))
 	}
+	p.clockDirty = true
 	trusted := p.trusted()
 	if trusted {
 		p.health.set("clock", "")
@@ -112,10 +113,10 @@ func (p *pipeline) configure() {
 		cfg.FloorMS = int64(p.ledger.Generation / 1000)
 	}
 	data := windowing.AppendConfig(nil, &cfg)
-	if bytes.Equal(data, p.ledger.Config) {
+	if bytes.Equal(data, p.config) {
 		return
 	}
-	p.ledger.Config = data
+	p.config = data
 	p.batch.Config = data
 	p.since = p.now()
 }

@@ -51,6 +51,7 @@ func (p *pipeline) commit(now time.Duration) error {
 	}
 	p.noteMeta(&c, inst.WallNS)
 	p.prepared = &prepared{commit: c, bytes: commitBytes(&c)}
+	p.reset()
 	return p.write(now)
 }
 
@@ -121,12 +122,19 @@ func eventRange(rs []reading.Reading) (lo, hi int64) {
 	return lo, hi
 }
 
-// metaClock is the store's key for what the clock must know after a restart.
-const metaClock = "clock"
+// The store's keys beside the ledger's.
+const (
+	metaClock  = "clock"  // what the clock must know after a restart
+	metaConfig = "config" // the engine's configuration in force, in its own form
+)
 
 // noteMeta puts the small values that must survive into the commit.
 func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
-	c.Meta = map[string][]byte{metaLedger: p.ledger.encode(), metaClock: p.clk.Persist(), metaFilters: p.filters}
+	c.Meta = map[string][]byte{metaLedger: p.ledger.encode(), metaConfig: p.config, metaFilters: p.filters}
+	if now := p.now(); p.clockDirty || now-p.clockSaved >= time.Minute {
+		c.Meta[metaClock] = p.clk.Persist()
+		p.clockDirty, p.clockSaved = false, now
+	}
 	if p.trusted() {
 		c.AtMS = reading.FloorMS(wallNS)
 	}

@@ -20,8 +20,6 @@ type ledger struct {
 	// PendingFrom is the first journal block that may hold undecided pending
 	// readings; 0 if none does.
 	PendingFrom uint64 `json:"pending_from,omitempty"`
-	// Config is the engine configuration in force, in the engine's own form.
-	Config []byte `json:"config,omitempty"`
 
 	Counts *counters `json:"counts"`
 }

@@ -29,6 +29,7 @@ type pipeline struct {
 	features windowing.Config // as configured; the floor is the ledger's business
 	inputs   []string         // names, in order
 	filters  []byte           // metaFilters
+	config   []byte           // metaConfig
 	sends    bool             // records go to the outbox only if somebody fetches them
 	log      zerolog.Logger
 	health   *health
@@ -45,20 +46,22 @@ type pipeline struct {
 	clockMu     sync.Mutex
 	clockEvents []clock.Event // not yet recorded
 
-	seq      uint64 // last committed block
-	batch    reading.Batch
-	parcels  int
-	rejects  []rejected
-	acks     map[reading.Source]uint64
-	since    time.Duration // arrival of the batch's first parcel
-	stalled  bool
-	faults   rejectLog
-	events   []buffer.Record // waiting for the next commit
-	resolve  resolver
-	cost     int // readings stepped since the last checkpoint
-	prepared *prepared
-	arena    []byte        // of the records of the commit that is being prepared
-	saved    time.Duration // when clock anchors and cursors were last written
+	seq        uint64 // last committed block
+	batch      reading.Batch
+	parcels    int
+	rejects    []rejected
+	acks       map[reading.Source]uint64
+	since      time.Duration // arrival of the batch's first parcel
+	stalled    bool
+	faults     rejectLog
+	events     []buffer.Record // waiting for the next commit
+	resolve    resolver
+	cost       int // readings stepped since the last checkpoint
+	prepared   *prepared
+	arena      []byte        // of the records of the commit that is being prepared
+	saved      time.Duration // when anything was last written
+	clockSaved time.Duration // when the clock's anchors were
+	clockDirty bool          // the clock's state or segment has changed since
 }
 
 // rejected is a Reject with its input.
@@ -195,7 +198,7 @@ func (p *pipeline) advance() (time.Duration, error) {
 		}
 	case p.deadlineDue(now):
 		// Gateway time alone changes something: an empty block says so.
-	case now-p.saved >= time.Minute:
+	case now-p.saved >= saveCursors:
 		return maxIdle, p.saveIdle(now)
 	default:
 		return p.idleWait(now), nil
@@ -277,6 +280,11 @@ func (p *pipeline) settle(now time.Duration) {
 		src.Committed(token)
 	}
 	clear(p.acks)
+}
+
+// reset empties the batch after it was stepped and encoded. What comes from here
+// on belongs to the next one, even while this one waits for room on the disk.
+func (p *pipeline) reset() {
 	p.batch.Readings = p.batch.Readings[:0]
 	p.batch.Marks = p.batch.Marks[:0]
 	p.batch.Config = nil
@@ -285,12 +293,18 @@ func (p *pipeline) settle(now time.Duration) {
 	p.parcels, p.stalled = 0, false
 }
 
-// saveIdle writes the delivery cursors and the clock's anchors while nothing
-// else is written.
+// Delivery cursors are written at most once a minute while nothing else is, the
+// clock's anchors once an hour: a day at rest costs the flash less than 1 MB.
+const (
+	saveCursors = time.Minute
+	saveClock   = time.Hour
+)
+
+// saveIdle writes what moved while nothing else was written.
 func (p *pipeline) saveIdle(now time.Duration) error {
 	p.saved = now
 	err := p.store.FlushCursors()
-	if err == nil && !bytes.Equal(p.clk.Persist(), p.store.Meta(metaClock)) {
+	if err == nil && (p.clockDirty || now-p.clockSaved >= saveClock) {
 		c := buffer.Commit{}
 		p.noteMeta(&c, p.clk.Now().WallNS)
 		err = p.store.Commit(&c)

@@ -102,7 +102,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
 		features: features, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
-		policies: map[string]clock.InputPolicy{},
+		config: s.store.Meta(metaConfig), policies: map[string]clock.InputPolicy{},
 		cad: cadence{
 			interval: c.Store.CommitInterval.Std(), minGap: c.Store.CommitMinGap.Std(),
 			bytes: int(c.Store.CommitBytes), budget: float64(c.Store.DailyBudget),
