@@ -1,9 +1,11 @@
 package clock
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -138,7 +140,10 @@ func splitServer(server string) (host, port string, err error) {
 		host, port = server, "123"
 	}
 	if host == "" || strings.ContainsAny(host, " /@") {
-		return "", "", fmt.Errorf("no usable host name")
+		return "", "", errors.New("no usable host name")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", "", fmt.Errorf("no usable port %q", port)
 	}
 	return host, port, nil
 }

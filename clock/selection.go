@@ -51,6 +51,22 @@ func intersect(c []candidate) intersection {
 	return intersection{}
 }
 
+// intersectWider is intersect, and where that fails a second try with distances
+// doubled. The midpoint test refuses honest servers whose paths are asymmetric: a
+// liar and one such server among four would be no majority for ever. Wider
+// intervals still hold the truth wherever the narrow ones do, so the result is as
+// safe, only less tight.
+func intersectWider(c []candidate) intersection {
+	if in := intersect(c); in.ok {
+		return in
+	}
+	wide := make([]candidate, len(c))
+	for i, s := range c {
+		wide[i] = candidate{s.thetaNS, add(s.lambdaNS, s.lambdaNS)}
+	}
+	return intersect(wide)
+}
+
 // scan walks the edges until need intervals overlap, counting the midpoints that
 // it passes. opens is the type of edge that opens an interval in the direction
 // of the walk.

@@ -187,6 +187,8 @@ func (m *machine) onStep(e stepEvent, dNS, bootNS int64) transition {
 		}
 	case stepUnexplained:
 		m.drop(reading.ClockDisrupted, bootNS)
+	default:
+		m.onTick(bootNS)
 	}
 	t.to = m.State
 	return t

@@ -167,3 +167,7 @@ func inBound(t *testing.T, w *world, c *clock.Clock) {
 		t.Errorf("the gateway is %d ns off, outside its bound of %d ns (%v)", off, now.BoundNS, now.State)
 	}
 }
+
+func timeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}
