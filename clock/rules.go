@@ -143,16 +143,28 @@ func Judge(g Given) Verdict {
 	j.flag(g.Historical, reading.HistoricalFlag)
 	j.flag(g.LeapWindow, reading.LeapWindow)
 	j.flag(g.State == reading.ClockFreeRunning, reading.GWFreeRunning)
-	steps := []func(*judgement) reading.Reason{
-		(*judgement).structural, (*judgement).gateway, (*judgement).null,
-		(*judgement).source, (*judgement).lead, (*judgement).width,
-	}
-	for _, step := range steps {
-		if r := step(&j); r != reading.OK {
-			return j.refuse(r)
-		}
+	if r := j.rule(); r != reading.OK {
+		return j.refuse(r)
 	}
 	return j.accept()
+}
+
+// rule goes through the steps in the order of the rule; the first refusal counts.
+func (j *judgement) rule() reading.Reason {
+	if r := j.structural(); r != reading.OK {
+		return r
+	}
+	if r := j.gateway(); r != reading.OK {
+		return r
+	}
+	j.null()
+	if r := j.source(); r != reading.OK {
+		return r
+	}
+	if r := j.lead(); r != reading.OK {
+		return r
+	}
+	return j.width()
 }
 
 func (j *judgement) flag(when bool, f reading.Flags) {
@@ -277,11 +289,10 @@ func (j *judgement) gateway() reading.Reason {
 }
 
 // null is step 3.
-func (j *judgement) null() reading.Reason {
+func (j *judgement) null() {
 	if j.ts == reading.NoTime {
 		j.useServer()
 	}
-	return reading.OK
 }
 
 // source is step 4: what was measured of the clock that the time came from.

@@ -1,6 +1,9 @@
 package reading
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Disposition is what the clock rules decided about a reading. The zero value
 // is unjudged, and unjudged readings are never windowed.
@@ -161,7 +164,9 @@ func MakeBound(ns int64) Bound {
 	if ns < 0 {
 		return 0
 	}
-	for b := Bound(1); ; b++ {
+	// The code below that of the largest power of two that is no more than ns; the
+	// one that is looked for is at most three steps on.
+	for b := Bound(max(2*bits.Len64(uint64(ns))-2, 1)); ; b++ {
 		if b.NS() >= ns {
 			return b
 		}
