@@ -117,9 +117,9 @@ func TestDamageIsNeverReadAsData(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.db")
 	outcomes := map[string]int{}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range tries {
+	for i := range tries {
 		damaged, how := spoil(rnd, file)
-		outcome, err := judge(t, path, damaged, before, after)
+		outcome, err := judge(t, path, damaged, before, after, i%8 == 0)
 		if err != nil {
 			t.Fatalf("%s: %v", how, err)
 		}
@@ -157,18 +157,30 @@ func spoil(rnd *rand.Rand, file []byte) (damaged []byte, how string) {
 	return damaged, fmt.Sprintf("bit %d flipped at %d", bit, at)
 }
 
-func judge(t *testing.T, path string, file []byte, before, after contents) (string, error) {
+func judge(t *testing.T, path string, file []byte, before, after contents, salvage bool) (string, error) {
 	for _, old := range []string{path, path + ".damaged-1", path + ".damaged-1.reason"} {
 		os.Remove(old)
 	}
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	report, err := buffer.Check(path)
+	if err != nil {
+		return "", fmt.Errorf("check: %w", err)
+	}
+	if salvage {
+		if err := salvages(path, after); err != nil {
+			return "", err
+		}
+	}
 	s, did, err := buffer.Open(path, opts())
 	if err != nil {
 		return "", fmt.Errorf("open: %w", err)
 	}
 	defer s.Close()
+	if did.SetAside != "" && report.FaultCount == 0 {
+		return "", fmt.Errorf("set aside (%s), but the check finds nothing", did.Reason)
+	}
 	if did.SetAside != "" {
 		kept, err := os.ReadFile(did.SetAside)
 		if err != nil || !bytes.Equal(kept, file) {
@@ -181,6 +193,9 @@ func judge(t *testing.T, path string, file []byte, before, after contents) (stri
 		return "set aside", nil
 	}
 	got, faults := read(s)
+	if len(faults) > 0 && report.FaultCount == 0 {
+		return "", fmt.Errorf("the check finds nothing, but: %w", faults[0])
+	}
 	for _, err := range faults {
 		if !errors.As(err, new(*buffer.DamageError)) {
 			return "", fmt.Errorf("not a damage: %w", err)
@@ -202,6 +217,44 @@ func judge(t *testing.T, path string, file []byte, before, after contents) (stri
 		return "torn", nil
 	}
 	return "whole", nil
+}
+
+// salvages checks that what can be brought back of a damaged file is what was
+// written.
+func salvages(path string, want contents) error {
+	dst := path + ".salvaged"
+	defer os.Remove(dst)
+	found, err := buffer.Salvage(path, dst)
+	if err != nil {
+		return err
+	}
+	s, did, err := buffer.Open(dst, opts())
+	if err != nil || did.SetAside != "" {
+		return fmt.Errorf("the salvaged store opens as %+v: %w", did, err)
+	}
+	defer s.Close()
+	got, faults := read(s)
+	if whole := len(faults) == 0; found.Complete && !whole || found.State && whole && !found.Complete {
+		return fmt.Errorf("salvaged %+v, but reading says %v", found, faults)
+	}
+	for seq, v := range got.blocks {
+		if want.blocks[seq] != v {
+			return fmt.Errorf("salvaged block %d is not what was written", seq)
+		}
+	}
+	if uint64(len(got.blocks)) != found.Blocks {
+		return fmt.Errorf("%d blocks of %d salvaged", len(got.blocks), found.Blocks)
+	}
+	known := map[string]bool{}
+	for _, v := range want.records {
+		known[v] = true
+	}
+	for seq, v := range got.records {
+		if !known[v] && found.State {
+			return fmt.Errorf("salvaged record %d is not one of those written", seq)
+		}
+	}
+	return nil
 }
 
 // agrees reports what was read that was not written, and, if all was read

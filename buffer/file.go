@@ -22,13 +22,18 @@ const (
 // lockFile opens the file for writing and takes the lock that bbolt takes too, so
 // that nobody writes to what is being judged. The file that is locked is the one
 // that path names.
-func lockFile(path string) (*os.File, error) {
+func lockFile(path string) (*os.File, error) { return lock(path, os.O_RDWR, syscall.LOCK_EX) }
+
+// lockToRead is lockFile for those who only read; they may be several.
+func lockToRead(path string) (*os.File, error) { return lock(path, os.O_RDONLY, syscall.LOCK_SH) }
+
+func lock(path string, flag, how int) (*os.File, error) {
 	for waited := time.Duration(0); ; waited += lockRetry {
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		f, err := os.OpenFile(path, flag, 0)
 		if err != nil {
 			return nil, fmt.Errorf("cannot open store: %w", err)
 		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil && isAt(f, path) {
 			return f, nil
 		}
