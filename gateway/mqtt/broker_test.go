@@ -26,7 +26,9 @@ type broker struct {
 	ln net.Listener
 }
 
+// newBroker also lets the test run beside others: most of them wait.
 func newBroker(t *testing.T) *broker {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

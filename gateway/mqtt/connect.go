@@ -160,7 +160,7 @@ func (r *Reader) lost() {
 	now := r.clk.Now().BootNS
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.retry.lost(now)
+	r.retry.lost(now, r.cur != nil && r.cur.useful)
 	if r.retry.contended(now) {
 		r.setState(Contended, "two gateways share client id "+r.cfg.ClientID+": they take the session from each other; give each its own gateway.id or client_id")
 		return
@@ -205,6 +205,8 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	}
 }
 
+const packetIDInUse = 0x91
+
 // subscribeOnce reports whether every subscription stands.
 func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManager) bool {
 	var s paho.Subscribe
@@ -230,6 +232,9 @@ func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManage
 		}
 		asked := s.Subscriptions[i]
 		switch {
+		case code == packetIDInUse && r.status.Resumed:
+			// mochi mixes our packet ids up with its own. The session has the
+			// subscription; trying again soon makes sure.
 		case code == 0x87:
 			r.refusals[asked.Topic] = fmt.Sprintf("the broker does not authorise the subscription to %s; allow the user to read it", asked.Topic)
 		case code >= 0x80:

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"tidemark/reading"
@@ -19,8 +20,8 @@ type entry struct {
 // link is one connection's side of the reader: it fills a parcel with what the
 // wire brings and hands it on before the wire has to wait.
 //
-// The reading goroutine of the connection owns it, but for open, head and
-// writing, which the reader's lock guards.
+// The reading goroutine of the connection owns it, but for what the
+// reader's lock guards.
 type link struct {
 	r    *Reader
 	wire *wire
@@ -36,9 +37,11 @@ type link struct {
 	// what is still on its way to the disk is not delivered twice.
 	ghosts map[uint16]entry
 
+	// The reader's lock guards these.
 	open    []entry // in order of receipt
 	head    int     // open[:head] is acknowledged
 	writing []entry // whose acknowledgements are being written
+	useful  bool    // brought something
 }
 
 // maxQueued is how many readings and rejects may wait for the sink. Beyond that
@@ -81,6 +84,10 @@ func (l *link) publish(p *publish) {
 				return
 			}
 		}
+		if p.dup && l.repeated(e) {
+			l.redelivered++
+			return
+		}
 	}
 	if l.parcel.Readings == nil {
 		l.parcel.Readings = make([]reading.Reading, 0, min(1+l.wire.in.Buffered()/bytesPerReading, spillAt))
@@ -97,6 +104,19 @@ func (l *link) publish(p *publish) {
 	if len(l.parcel.Readings)+len(l.parcel.Rejects) >= spillAt {
 		l.spill()
 	}
+}
+
+// repeated reports whether e came on this connection already and waits for its
+// acknowledgement. MQTT 5 §4.4 forbids a broker to send it again; some do, around
+// a reconnection.
+func (l *link) repeated(e entry) bool {
+	same := func(o entry) bool { return o.id == e.id && o.hash == e.hash }
+	if slices.ContainsFunc(l.pending, same) {
+		return true
+	}
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	return slices.ContainsFunc(l.open[l.head:], same)
 }
 
 // spill hands over what was read so far, be it in mid-message.

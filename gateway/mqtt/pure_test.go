@@ -195,7 +195,7 @@ func TestRetry(t *testing.T) {
 	connection := func(lasts time.Duration) {
 		r.connected(now)
 		now += int64(lasts)
-		r.lost(now)
+		r.lost(now, false)
 	}
 	if d := delay(0); d != 0 {
 		t.Errorf("the first attempt waits %v", d)
@@ -218,6 +218,10 @@ func TestRetry(t *testing.T) {
 	}
 	if d := delay(0); d != retryFirst<<3 {
 		t.Errorf("after three that did not last %v", d)
+	}
+	r.connected(now)
+	if r.lost(now, true); delay(0) != retryFirst {
+		t.Errorf("after one that brought something %v", delay(0))
 	}
 	for range 3 {
 		connection(time.Second)

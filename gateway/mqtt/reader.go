@@ -55,9 +55,6 @@ type Reader struct {
 	complained map[string]int64  // by reason: when a reject was last seen, boot line
 }
 
-// drainFor is how long Run waits at its end for the commits of what it delivered.
-const drainFor = 2 * time.Second
-
 // New prepares a reader. Its error names the key and the remedy.
 func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader, error) {
 	cfg = cfg.withDefaults()
@@ -171,7 +168,7 @@ func (r *Reader) Status() Status {
 			}
 		}
 	case r.window.small():
-		s.Problem = fmt.Sprintf("the broker sends only %d messages before it waits for their commit; raise max_inflight_messages of its configuration (mosquitto) to %d, and max_queued_messages with it", r.window.limit, r.window.ceiling)
+		s.Problem = fmt.Sprintf("the broker sends only %d messages before it waits for their commit; raise what it allows a client in flight (mosquitto: max_inflight_messages) to %d", r.window.limit, r.window.ceiling)
 	}
 	return s
 }
@@ -211,7 +208,7 @@ func (r *Reader) take(l *link) {
 	if !it.empty || it.stalled {
 		r.queue.push(it)
 	}
-	r.arrivalNS = l.at.BootNS
+	r.arrivalNS, l.useful = l.at.BootNS, true
 	r.count(l)
 	r.mu.Unlock()
 	if it.empty {
@@ -290,71 +287,6 @@ func (r *Reader) stalled(hold time.Duration) {
 		r.cfg.OnStall()
 	default:
 		time.AfterFunc(hold, r.cfg.OnStall)
-	}
-}
-
-// acknowledge writes acknowledgements as commits allow them.
-func (r *Reader) acknowledge(ctx context.Context) {
-	var packets []byte
-	for {
-		select {
-		case <-r.acks:
-		case <-ctx.Done():
-			return
-		}
-		now := r.clk.Now().BootNS
-		r.mu.Lock()
-		l := r.cur
-		if l == nil || l.wire.isClosed() {
-			r.mu.Unlock() // what is not acknowledged comes again
-			continue
-		}
-		n := l.due(r.committed.Load())
-		if n > 0 {
-			r.window.acknowledging(l.outstanding(), time.Duration(now-r.arrivalNS))
-			packets = l.acknowledgements(packets[:0], n)
-		}
-		r.mu.Unlock()
-		if n == 0 {
-			continue
-		}
-		l.wire.Lock()
-		_, err := l.wire.Write(packets)
-		l.wire.Unlock()
-		if err != nil {
-			l.wire.Close()
-			continue
-		}
-		r.mu.Lock()
-		l.writing = l.writing[:0]
-		r.mu.Unlock()
-	}
-}
-
-// drain waits until what the sink took is on disk and acknowledged.
-func (r *Reader) drain() {
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.NewTimer(drainFor)
-	defer deadline.Stop()
-	for asked := false; ; asked = true {
-		r.mu.Lock()
-		owed := r.committed.Load() < r.delivered
-		if l := r.cur; l != nil && !l.wire.isClosed() {
-			owed = owed || l.due(r.delivered) > 0 || len(l.writing) > 0
-		}
-		r.mu.Unlock()
-		if !owed {
-			return
-		}
-		if !asked {
-			r.stalled(0)
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return
-		}
 	}
 }
 

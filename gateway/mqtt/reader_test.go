@@ -67,6 +67,66 @@ func TestConnectPacketAndSubscription(t *testing.T) {
 	}
 }
 
+// The connection breaks twenty times under traffic, with acknowledgements on
+// their way. What was not acknowledged comes again, in order and under its packet
+// id; nothing is lost, and twice comes only what had its acknowledgement lost.
+func TestNothingIsLostOverBrokenConnections(t *testing.T) {
+	b := newBroker(t)
+	r, s, _ := start(t, b.url(), nil)
+	const total, window = 2000, 50
+	seen := map[int64]int{}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for len(seen) < total {
+			p := s.take(t)
+			for _, rd := range p.Readings {
+				v, _ := rd.Value.Int()
+				seen[v]++
+			}
+			time.AfterFunc(3*time.Millisecond, func() { r.Committed(p.Token) })
+		}
+	}()
+	var open []int // unacknowledged at the broker
+	sent, lost := 0, 0
+	for drop := range 21 {
+		p := b.accept(drop > 0)
+		for _, v := range open {
+			p.publish(qos1|dup, uint16(v+1), fmt.Sprint(v))
+		}
+		until := min(total, sent+97)
+		for sent < until || drop == 20 && len(open) > 0 {
+			if len(open) < window && sent < total {
+				p.publish(qos1, uint16(sent+1), fmt.Sprint(sent))
+				open = append(open, sent)
+				sent++
+				continue
+			}
+			if got := p.acks(1)[0]; int(got) != open[0]+1 {
+				t.Fatalf("acknowledged %d, want %d", got, open[0]+1)
+			}
+			open = open[1:]
+			if len(open) == 0 && sent == total {
+				break
+			}
+		}
+		if drop < 20 {
+			time.Sleep(2 * time.Millisecond)
+			lost += p.in.Buffered() / 4
+			p.Close()
+			lost += window // at most, in the air
+		}
+	}
+	<-finished
+	twice := 0
+	for _, n := range seen {
+		twice += n - 1
+	}
+	if len(seen) != total || twice > lost {
+		t.Errorf("%d values, %d twice, %d acknowledgements lost", len(seen), twice, lost)
+	}
+}
+
 // What an earlier connection left unacknowledged comes again; as long as it is on
 // its way to the disk it is not delivered twice, and its commit acknowledges it.
 func TestRedeliveryIsRecognised(t *testing.T) {

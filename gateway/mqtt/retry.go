@@ -16,7 +16,8 @@ type retry struct {
 const (
 	retryFirst = 250 * time.Millisecond
 	retryMax   = 30 * time.Second
-	// A connection that lasted less than lasting is a failed attempt like another.
+	// A connection that lasted less than lasting and brought nothing is a failed
+	// attempt like another.
 	lasting = 10 * time.Second
 
 	// Two gateways with one client id take the session from each other for ever.
@@ -28,12 +29,13 @@ const (
 
 func (r *retry) connected(nowNS int64) { r.up, r.upNS = true, nowNS }
 
-func (r *retry) lost(nowNS int64) {
+// lost notes the end of a connection, and whether it brought messages.
+func (r *retry) lost(nowNS int64, useful bool) {
 	if !r.up {
 		return
 	}
 	r.up = false
-	if nowNS-r.upNS < int64(lasting) {
+	if !useful && nowNS-r.upNS < int64(lasting) {
 		r.failing++
 	} else {
 		r.failing = 0
