@@ -1,8 +1,10 @@
 package windowing
 
+import "tidemark/reading"
+
 // Status is a view of the engine for people. It changes nothing.
 type Status struct {
-	Features    []FeatureStatus // in the order of the configuration
+	Features    []FeatureStatus // in the order of the configuration; disabled ones last
 	OpenWindows int
 	Identities  int // remembered
 	Keys        int
@@ -20,7 +22,57 @@ type FeatureStatus struct {
 	Inputs      InputSummary
 	Keys        int
 	OpenWindows int
-	// Windowed, Late and Excluded count (reading, window) pairs since the feature
+	// Windowed, Late and Excluded count (reading, window) pairs since the version
 	// was first configured in this generation (law 5).
 	Windowed, Late, Excluded uint64
+}
+
+// Status returns a view for people. It walks the whole state.
+func (e *Engine) Status() Status {
+	s := Status{OpenWindows: e.open}
+	for _, f := range e.features {
+		fs := f.status()
+		s.Features = append(s.Features, fs)
+		s.Keys += fs.Keys
+	}
+	for _, d := range e.disabled {
+		s.Features = append(s.Features, FeatureStatus{Feature: d.Feature, Disabled: d.Reason, WatermarkMS: reading.NoTime})
+	}
+	for _, x := range e.sensorList {
+		s.Identities += x.ids.remembered()
+	}
+	return s
+}
+
+func (f *feature) status() FeatureStatus {
+	s := FeatureStatus{
+		Feature: f.def.ID, WatermarkMS: reading.NoTime, Keys: len(f.list),
+		Windowed: f.windowed, Late: f.late, Excluded: f.excluded,
+	}
+	var worst *combiner
+	for _, c := range f.combiners() {
+		s.OpenWindows += c.open
+		if c.open > 0 && (worst == nil || c.wm < worst.wm) {
+			worst = c
+		}
+	}
+	if worst == nil {
+		worst = f.all
+	}
+	if worst != nil {
+		s.WatermarkMS, s.Inputs, s.HeldBy = worst.wm, worst.summary(), worst.heldBy()
+	}
+	return s
+}
+
+// heldBy names the active partitions at the minimum.
+func (c *combiner) heldBy() []string {
+	low, floor := c.minimum(), c.stallFloor()
+	var names []string
+	for _, p := range c.parts {
+		if !p.idle && !p.stalled(floor) && p.wm == low {
+			names = appendName(names, p)
+		}
+	}
+	return names
 }

@@ -1,0 +1,320 @@
+package windowing
+
+import (
+	"cmp"
+	"slices"
+
+	"tidemark/reading"
+)
+
+// dueEvent is a first result or a closing that a watermark has reached.
+type dueEvent struct {
+	due   int64
+	close bool
+	w     *window
+}
+
+// compareDue is the order of F4: due time, window end, a result before a closing,
+// then asset, sensor, lifecycle, feature.
+func compareDue(a, b dueEvent) int {
+	if c := cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.w.end, b.w.end)); c != 0 {
+		return c
+	}
+	if a.close != b.close {
+		if b.close {
+			return -1
+		}
+		return 1
+	}
+	return compareWindows(a.w, b.w)
+}
+
+// retake takes the minimum anew where it may have changed, says the new
+// watermarks, and runs what fell due.
+func (e *Engine) retake() {
+	e.advanced = e.advanced[:0]
+	for _, f := range e.features {
+		for _, c := range f.urgent {
+			c.queued, c.urgent = false, false
+			c.watchFlush()
+			if low := c.minimum(); low > c.wm {
+				c.wm = low
+				e.advanced = append(e.advanced, c)
+			}
+		}
+		clear(f.urgent)
+		f.urgent = f.urgent[:0]
+	}
+	for _, c := range e.advanced {
+		if c.key == nil {
+			e.emit(Emission{Kind: EmitWatermark, Feature: c.feature.def.ID, WatermarkMS: c.wm})
+		}
+	}
+	e.fall()
+	clear(e.advanced)
+}
+
+// fall runs what fell due in the combiners that advanced (F4, F6).
+func (e *Engine) fall() {
+	e.due = e.due[:0]
+	for _, c := range e.advanced {
+		e.collect(c)
+	}
+	if len(e.due) > 0 {
+		e.rank()
+		slices.SortFunc(e.due, compareDue)
+		e.out.Emissions = slices.Grow(e.out.Emissions, len(e.due))
+		for next := range e.due {
+			e.runChain(&e.due[next])
+			e.runDue(e.due[next])
+		}
+		e.runChain(nil)
+	}
+	for _, c := range e.advanced {
+		c.closeBehind()
+	}
+	clear(e.due)
+}
+
+// collect lists what the combiner's watermark has reached.
+func (e *Engine) collect(c *combiner) {
+	lateness := c.feature.def.AllowedLatenessMS
+	for i := range c.slots {
+		s := &c.slots[i]
+		if s.end-1 > c.wm {
+			return
+		}
+		closing := s.end-1+lateness <= c.wm
+		for _, w := range s.windows {
+			if !w.fired {
+				e.due = append(e.due, dueEvent{due: s.end - 1, w: w})
+			}
+			if closing {
+				e.due = append(e.due, dueEvent{due: s.end - 1 + lateness, close: true, w: w})
+			}
+		}
+	}
+}
+
+// runChain runs the events of windows that came into being during the jump and
+// are due before the given event; all of them if it is nil.
+func (e *Engine) runChain(before *dueEvent) {
+	for d := e.chain.first(); d != nil; d = e.chain.first() {
+		if before != nil && d.at > before.due {
+			return
+		}
+		e.runDue(e.takeChained(d.at))
+	}
+}
+
+// takeChained takes the first of the events of that due time.
+func (e *Engine) takeChained(at int64) dueEvent {
+	best := 0
+	for i, d := range e.chain.entries {
+		if d.at == at && compareDue(d.item, e.chain.entries[best].item) < 0 {
+			best = i
+		}
+	}
+	item := e.chain.entries[best].item
+	if best == 0 {
+		e.chain.pop()
+		return item
+	}
+	e.chain.entries[best].item = e.chain.entries[0].item
+	e.chain.pop()
+	return item
+}
+
+func (e *Engine) runDue(d dueEvent) {
+	w := d.w
+	switch {
+	case w.closed:
+	case d.close:
+		e.close(w, ReasonNone)
+	case !w.fired:
+		w.fired = true
+		if w.says() {
+			e.result(w, CauseWatermark)
+		}
+		if n := w.key.follow(w); n != nil {
+			e.chainIn(n)
+		}
+	}
+}
+
+// chainIn schedules a window that came into being during the jump.
+func (e *Engine) chainIn(w *window) {
+	c := w.key.comb
+	if w.end-1 > c.wm {
+		return
+	}
+	e.rank()
+	e.chain.push(w.end-1, dueEvent{due: w.end - 1, w: w})
+	if cleanup := w.end - 1 + c.feature.def.AllowedLatenessMS; cleanup <= c.wm {
+		e.chain.push(cleanup, dueEvent{due: cleanup, close: true, w: w})
+	}
+}
+
+// closeBehind settles what is closed for good after a jump.
+func (c *combiner) closeBehind() {
+	c.closed = max(c.closed, c.wm-c.feature.def.AllowedLatenessMS)
+	n := 0
+	for n < len(c.slots) && c.slots[n].end-1 <= c.closed {
+		if c.feature.need.samples {
+			for _, w := range c.slots[n].windows {
+				w.key.prune()
+			}
+		}
+		n++
+	}
+	c.slots = slices.Delete(c.slots, 0, n)
+}
+
+// says reports whether the window has something to say: readings, a result before,
+// held time (H2), or emit_empty.
+func (w *window) says() bool {
+	return w.readings() > 0 || w.rev > 0 || w.key.feature.def.EmitEmpty || w.key.heldInto(w.start)
+}
+
+// close gives the correction that is still due (F7), then closes the window (L2).
+func (e *Engine) close(w *window, reason Reason) {
+	if w.dirty && w.fired {
+		e.result(w, w.cause())
+	}
+	e.closing(w, reason)
+}
+
+func (e *Engine) closing(w *window, reason Reason) {
+	k := w.key
+	if w.rev > 0 || w.readings() > 0 {
+		e.emit(Emission{
+			Kind: EmitClosed, Feature: k.feature.def.ID, Asset: k.name.asset, Lifecycle: k.name.lifecycle, Sensor: k.name.sensor,
+			StartMS: w.start, EndMS: w.end, Revision: w.rev, WatermarkMS: k.comb.wm, MaterializedNS: e.wall, Reason: reason,
+		})
+	}
+	k.release(w)
+}
+
+// touch has the window corrected at the end of the batch (F7).
+func (e *Engine) touch(w *window) {
+	if !w.touched && w.until == reading.NoTime {
+		w.touched = true
+		e.touched = append(e.touched, w)
+	}
+}
+
+// correct gives the corrections of the batch, and those put off until now.
+func (e *Engine) correct() {
+	for d := e.spaced.first(); d != nil && d.at <= e.now; d = e.spaced.first() {
+		w := e.spaced.pop()
+		w.until = reading.NoTime
+		if w.dirty && !w.closed {
+			e.touch(w)
+		}
+	}
+	if len(e.touched) == 0 {
+		return
+	}
+	e.rank()
+	slices.SortFunc(e.touched, compareWindows)
+	for i := 0; i < len(e.touched); i++ {
+		w := e.touched[i]
+		w.touched = false
+		if w.closed || !w.dirty {
+			continue
+		}
+		if at := w.spacedUntil(); at > e.now {
+			w.until = at
+			e.spaced.push(at, w)
+			continue
+		}
+		e.correction(w)
+	}
+	clear(e.touched)
+	e.touched = e.touched[:0]
+}
+
+// correction gives a result after the watermark has passed the window's end.
+func (e *Engine) correction(w *window) {
+	w.fired = true
+	if !w.says() {
+		w.dirty = false
+		return
+	}
+	if w.rev > 0 {
+		w.corrected = e.now
+	}
+	e.result(w, w.cause())
+	if n := w.key.follow(w); n != nil && n.end-1 <= n.key.comb.wm {
+		e.rank()
+		n.dirty, n.carried = true, true
+		e.touch(n)
+	}
+}
+
+// spacedUntil is the gateway time before which correct_every allows no further
+// correction.
+func (w *window) spacedUntil() int64 {
+	every := w.key.feature.def.CorrectEveryMS
+	if every == 0 || w.corrected == reading.NoTime {
+		return reading.NoTime
+	}
+	return w.corrected + every
+}
+
+func (w *window) cause() Cause {
+	switch {
+	case w.carried:
+		return CauseCarryIn
+	case w.live:
+		return CauseLateReading
+	}
+	return CauseBackfill
+}
+
+// nextSpaced returns the gateway time of the next correction that was put off.
+func (e *Engine) nextSpaced() int64 {
+	for d := e.spaced.first(); d != nil; d = e.spaced.first() {
+		if w := d.item; w.dirty && !w.closed {
+			return d.at
+		}
+		e.spaced.pop().until = reading.NoTime
+	}
+	return never
+}
+
+// limit fires and closes the oldest windows when there are more than allowed, and
+// a sixteenth more, so that it is not done again at once.
+func (e *Engine) limit() {
+	most := e.config.MaxOpenWindows
+	if most == 0 || e.open <= most {
+		return
+	}
+	e.rank()
+	windows := e.openWindows()
+	for _, w := range windows[:min(len(windows), e.open-most+most/16)] {
+		if (w.dirty || !w.fired) && w.says() {
+			e.result(w, CauseStateLimit)
+		}
+		w.key.forced = max(w.key.forced, w.end)
+		e.closing(w, ReasonStateLimit)
+		w.key.prune()
+	}
+	for _, f := range e.features {
+		for _, c := range f.combiners() {
+			c.sweep()
+		}
+	}
+}
+
+// openWindows lists the open windows of all features in their order.
+func (e *Engine) openWindows() []*window {
+	list := make([]*window, 0, e.open)
+	for _, f := range e.features {
+		for _, k := range f.list {
+			list = append(list, k.windows...)
+		}
+	}
+	slices.SortFunc(list, compareWindows)
+	return list
+}

@@ -1,0 +1,191 @@
+package windowing
+
+import (
+	"slices"
+
+	"tidemark/reading"
+)
+
+// keep adds the sample to the key's kept readings, if the feature needs them;
+// windowed says that it belongs to a window, else it only is what later windows
+// carry in (H3, H4).
+func (k *key) keep(s *sample, windowed bool) {
+	f := k.feature
+	if !f.need.samples || !windowed && f.holdNS == 0 {
+		return
+	}
+	m := meta(s.kind)
+	if s.bad || f.def.GoodOnly && s.level != reading.Good {
+		m |= metaBreak
+	}
+	if !windowed {
+		m |= metaCarry
+	}
+	id := ""
+	if f.need.order {
+		id = s.r.ID
+	}
+	at := k.seq.insert(s.ns, s.bits, m, id)
+	if f.holdNS == 0 {
+		return
+	}
+	if windowed && at == k.seq.len()-1 && f.lastStart(s.ms)+f.def.SizeMS-1 > k.comb.wm && !k.hasSiblings() {
+		return // the windows after it follow when its own fires
+	}
+	k.carryChanged(at)
+	k.endSiblings(at)
+	k.prune()
+}
+
+func (k *key) hasSiblings() bool {
+	return len(k.feature.siblings[[2]string{k.name.asset, k.name.sensor}]) > 1
+}
+
+// carryIn takes an initial reading: it sets the carry-in and nothing else (H3).
+func (rt *route) carryIn(e *Engine, r *reading.Reading, t int64) {
+	s := newSample(r, t)
+	for i := range rt.ends {
+		n := &rt.ends[i]
+		if n.selected && n.f.holdNS > 0 && n.f.def.Select.Type.takes(r.Value.Kind()) && !n.f.excludes(r.Stamp.EventBound) {
+			n.key(rt).keep(&s, false)
+		}
+	}
+}
+
+// carryChanged lets the windows follow that hold reading at in (H2, H4): those
+// that have fired are corrected, one that now has held time comes into being. The
+// windows after the first that has not fired follow when it fires.
+func (k *key) carryChanged(at int) {
+	f := k.feature
+	ns, until := k.seq.ns[at], never
+	if at+1 < k.seq.len() {
+		until = k.seq.ns[at+1]
+	}
+	start := f.nextStart(reading.FloorMS(ns))
+	if k.comb.closed != reading.NoTime {
+		start = max(start, f.firstStart(k.comb.closed+1))
+	}
+	for ; start*1e6 <= until && start*1e6-ns < f.holdNS; start += f.every {
+		end := start + f.def.SizeMS
+		if end-1 <= k.comb.closed || end <= k.forced || end <= f.retiredEnd || end <= f.engine.config.FloorMS {
+			continue
+		}
+		w := k.find(start)
+		if w == nil && k.heldInto(start) {
+			w = k.window(start)
+		}
+		if end-1 > k.comb.wm {
+			return
+		}
+		if w != nil {
+			if !w.dirty {
+				w.carried = true
+			}
+			w.dirty = true
+			f.engine.touch(w)
+		}
+	}
+}
+
+// heldInto reports whether the window that starts there carries a value in (H1).
+func (k *key) heldInto(start int64) bool {
+	i := k.seq.from(start*1e6) - 1
+	return i >= 0 && k.feature.holdNS > 0 && k.seq.metaAt(i)&metaBreak == 0 && start*1e6-k.seq.ns[i] < k.feature.holdNS
+}
+
+// maxEmpties is how many windows without readings emit_empty gives after one jump
+// of the watermark; those between are left out.
+const maxEmpties = 1024
+
+// follow has the window after w come into being if it fires without readings
+// (H2, emit_empty), and returns it.
+func (k *key) follow(w *window) *window {
+	f := k.feature
+	if f.holdNS == 0 && !f.def.EmitEmpty {
+		return nil
+	}
+	start := w.start + f.every
+	if f.def.EmitEmpty && k.comb.wm-start > maxEmpties*f.every {
+		start = f.lastStart(k.comb.wm) - maxEmpties*f.every
+	}
+	if !k.heldInto(start) && !f.def.EmitEmpty || start+f.def.SizeMS <= k.forced || k.find(start) != nil || start > f.hi {
+		return nil
+	}
+	return k.window(start)
+}
+
+// endHold ends what is held at the time ns, unless it has ended before.
+func (k *key) endHold(ns int64) {
+	i := k.seq.from(ns) - 1
+	if i < 0 || k.seq.metaAt(i)&metaBreak != 0 {
+		return
+	}
+	k.carryChanged(k.seq.insert(ns, 0, metaBreak|metaCarry, ""))
+}
+
+// endSiblings ends the holds of the other lifecycles of the sensor at a reading of
+// this one, and this one's at theirs (H2).
+func (k *key) endSiblings(at int) {
+	if k.seq.metaAt(at)&metaCarry != 0 || !k.hasSiblings() {
+		return
+	}
+	ns := k.seq.ns[at]
+	next := never
+	for _, o := range k.feature.siblings[[2]string{k.name.asset, k.name.sensor}] {
+		if o == k {
+			continue
+		}
+		o.endHold(ns)
+		for i := o.seq.from(ns + 1); i < o.seq.len(); i++ {
+			if o.seq.metaAt(i)&metaCarry == 0 {
+				next = min(next, o.seq.ns[i])
+				break
+			}
+		}
+	}
+	if next != never {
+		k.endHold(next)
+	}
+}
+
+// lost ends the holds of the keys that a partition has fed, when there is evidence
+// that it is gone: at the time of that evidence, else after what it last vouched
+// for (H2).
+func (f *feature) lost(p *partition, ms int64) {
+	if f.holdNS == 0 {
+		return
+	}
+	if ms == reading.NoTime {
+		ms = p.newest
+	}
+	if ms < f.lo || ms > f.hi {
+		return
+	}
+	for _, k := range f.list {
+		if k.fedBy(p) {
+			k.endHold(ms*1e6 + 999_999)
+		}
+	}
+}
+
+// prune forgets the kept readings that no open window and no window to come can
+// read, but for the one that is carried in.
+func (k *key) prune() {
+	if k.seq.len() == 0 || k.comb.closed == reading.NoTime {
+		return
+	}
+	first := k.feature.firstStart(k.comb.closed + 1)
+	if len(k.windows) > 0 {
+		first = min(first, k.windows[0].start)
+	}
+	n := k.seq.from(first * 1e6)
+	if k.feature.holdNS > 0 {
+		n--
+	}
+	k.seq.dropFront(n)
+}
+
+// forget takes a partition out of the key's feeders.
+func (k *key) forget(p *partition) {
+	k.feeders = slices.DeleteFunc(k.feeders, func(q *partition) bool { return q == p })
+}

@@ -1,0 +1,100 @@
+package windowing
+
+import (
+	"slices"
+
+	"tidemark/reading"
+)
+
+// A sensor is silent when nothing came from it for longer than its alarm_after
+// although its input is alive: by gateway time, and by the input's evidence of
+// life rather than that of a partition, which in a scope of its own would be as
+// silent as the sensor. While the input is silent too nothing is said, and once
+// it speaks again its sensors have their alarm_after anew.
+
+// alive notes evidence of life of an input.
+func (e *Engine) alive(in *input) {
+	in.seen = e.now
+	if len(in.quiet) == 0 {
+		return
+	}
+	for _, s := range in.quiet {
+		s.armed = false
+		e.arm(s, e.now)
+	}
+	in.quiet = nil
+}
+
+func (e *Engine) inputAlive(name string) { e.alive(e.input(name)) }
+
+// speaks notes a sign of life of a sensor.
+func (e *Engine) speaks(s *sensor, in *input) {
+	if s.silent {
+		s.silent = false
+		e.emit(s.emission(EmitResumed, e.now))
+	}
+	s.seen, s.input = e.now, in
+	if s.alarm > 0 && !s.armed {
+		e.arm(s, e.now)
+	}
+}
+
+// arm watches for the sensor's silence, counted from gateway time from.
+func (e *Engine) arm(s *sensor, from int64) {
+	if s.alarm == 0 || s.silent || from == reading.NoTime {
+		return
+	}
+	s.armed = true
+	e.alarms.push(from+s.alarm+1, s)
+}
+
+// silences says which sensors have fallen silent.
+func (e *Engine) silences() {
+	var silent []*sensor
+	for d := e.alarms.first(); d != nil && d.at <= e.now; d = e.alarms.first() {
+		s := d.item
+		if at := s.seen + s.alarm + 1; at > e.now {
+			e.alarms.postpone(at)
+			continue
+		}
+		e.alarms.pop()
+		s.armed = false
+		switch {
+		case s.silent || s.alarm == 0:
+		case e.now-s.input.seen > s.alarm:
+			s.armed = true
+			s.input.quiet = append(s.input.quiet, s)
+		default:
+			s.silent = true
+			silent = append(silent, s)
+		}
+	}
+	slices.SortFunc(silent, func(a, b *sensor) int { return a.name.compare(b.name) })
+	for _, s := range silent {
+		e.emit(s.emission(EmitSilent, e.now))
+	}
+}
+
+func (s *sensor) emission(kind EmissionKind, now int64) Emission {
+	return Emission{
+		Kind: kind, Asset: s.name.asset, Lifecycle: s.name.lifecycle, Sensor: s.name.sensor,
+		StartMS: s.lastMS, WatermarkMS: reading.NoTime, QuietMS: now - s.seen,
+	}
+}
+
+// nextSilence returns the gateway time at which the next sensor may fall silent.
+func (e *Engine) nextSilence() int64 {
+	for d := e.alarms.first(); d != nil; d = e.alarms.first() {
+		s := d.item
+		switch at := s.seen + s.alarm + 1; {
+		case s.silent || s.alarm == 0:
+			e.alarms.pop()
+			s.armed = false
+		case at > d.at:
+			e.alarms.postpone(at)
+		default:
+			return d.at
+		}
+	}
+	return never
+}

@@ -1,0 +1,105 @@
+package windowing
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// snapshotVersion is the first byte of a snapshot. A new version reads the older
+// ones; DESIGN.md lists them.
+const snapshotVersion = 1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// AppendSnapshot appends the engine's whole state, its configuration included:
+// version, body, CRC-32C of both. It is taken between steps.
+func (e *Engine) AppendSnapshot(dst []byte) []byte {
+	from := len(dst)
+	w := wire{buf: append(dst, snapshotVersion)}
+	w.engine(e)
+	return binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(w.buf[from:], castagnoli))
+}
+
+// Restore returns an engine that continues exactly where the snapshot was taken.
+// It fails on damage and on a snapshot of a newer version.
+func Restore(snapshot []byte) (*Engine, error) {
+	if len(snapshot) < 5 {
+		return nil, errors.New("engine snapshot: it is shorter than any can be")
+	}
+	body, sum := snapshot[:len(snapshot)-4], binary.LittleEndian.Uint32(snapshot[len(snapshot)-4:])
+	if snapshot[0] != snapshotVersion {
+		return nil, fmt.Errorf("engine snapshot: version %d is not known here (%d is): use the release that wrote it, or re-step the journal",
+			snapshot[0], snapshotVersion)
+	}
+	if crc32.Checksum(body, castagnoli) != sum {
+		return nil, errors.New("engine snapshot: the checksum does not hold, it is damaged: use the older checkpoint")
+	}
+	return restoreBody(body)
+}
+
+// restoreBody reads a snapshot without its checksum.
+func restoreBody(body []byte) (*Engine, error) {
+	w := wire{buf: body, at: 1, reading: true}
+	e := empty()
+	w.engine(e)
+	if w.left() > 0 {
+		w.fail(fmt.Errorf("%d bytes are left over", w.left()))
+	}
+	if w.err != nil {
+		return nil, fmt.Errorf("engine snapshot: %w", w.err)
+	}
+	return e, nil
+}
+
+func (w *wire) engine(e *Engine) {
+	w.config(&e.config)
+	if w.reading && w.err == nil {
+		if err := e.config.Validate(); err != nil {
+			w.fail(err)
+		}
+	}
+	list(w, &e.known, (*wire).definition)
+	w.i64(&e.now)
+	w.i64(&e.tidyAt)
+	if w.err != nil {
+		return
+	}
+	if w.reading {
+		e.encoded = AppendConfig(nil, &e.config)
+		e.restoreFeatures()
+	}
+	w.inputs(e)
+	w.sensors(e)
+	for _, f := range e.features {
+		w.featureState(f)
+	}
+	w.sensorKeys(e)
+	w.timers(e)
+}
+
+// restoreFeatures makes the features in force.
+func (e *Engine) restoreFeatures() {
+	for i := range e.config.Features {
+		def := e.config.Features[i]
+		if _, fault := e.define(&def); fault != "" {
+			e.disabled = append(e.disabled, Fault{Feature: def.ID, Reason: fault})
+			continue
+		}
+		f := newFeature(e, def)
+		f.index = i
+		e.features = append(e.features, f)
+	}
+}
+
+func (w *wire) definition(d *definition) {
+	w.str(&d.name)
+	w.integer(&d.version)
+	w.u32(&d.definition)
+	w.fixed(&d.shape)
+	w.i64(&d.retiredEnd)
+	w.u64(&d.windowed)
+	w.u64(&d.late)
+	w.u64(&d.excluded)
+}
