@@ -61,7 +61,10 @@ func Check(path string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{r: &Report{Path: path, FileBytes: info.Size(), Buckets: map[string]BucketReport{}}, runs: map[string][]Gap{}}
+	c := &checker{runs: map[string][]Gap{}, r: &Report{
+		Path: path, FileBytes: info.Size(), Checkpoints: []uint64{}, Cursors: map[string]uint64{},
+		Gaps: []Gap{}, Losses: []Loss{}, Buckets: map[string]BucketReport{}, Faults: []Fault{},
+	}}
 	pages, err := openPages(f, info.Size())
 	if err != nil {
 		c.fault(0, "", "", err.Error())
@@ -233,7 +236,7 @@ func (c *checker) compare() {
 	r := c.r
 	r.Schema, r.CreatedMS, r.LatestMS, r.Commits = st.Schema, st.CreatedMS, st.LastMS, st.Commits
 	r.Journal, r.Readings, r.Outbox, r.Evidence = st.Journal, st.Readings, st.Outbox, st.Evidence
-	r.Cursors, r.Gaps, r.Losses = st.Cursors, st.Gaps, st.Losses
+	r.Cursors, r.Gaps, r.Losses = st.Cursors, append(r.Gaps, st.Gaps...), append(r.Losses, st.Losses...)
 	c.missing("journal", st.Journal, st.Gaps)
 	c.missing("outbox", st.Outbox, nil)
 	c.missing("evidence", st.Evidence, nil)

@@ -82,7 +82,7 @@ func salvage(f *os.File, size int64, tmp string) (*Salvaged, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &salvager{db: db, found: &Salvaged{}}
+	s := &salvager{db: db, found: &Salvaged{Gaps: []Gap{}}}
 	if s.tx, err = db.Begin(true); err == nil {
 		err = s.run(f, size)
 	}
@@ -246,7 +246,7 @@ func (s *salvager) journal() error {
 		held.Next = 1<<64 - 1
 	}
 	got := Range{First: held.First, Next: held.First}
-	var gaps []Gap
+	gaps := []Gap{}
 	var readings int64
 	err := s.each(bucketJournal, tagJournal, func(seq uint64, content []byte, bytes int64) (keep bool) {
 		b, err := decodeBlock(seq, content)

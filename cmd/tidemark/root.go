@@ -58,5 +58,6 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newReplayCmd())
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
+	root.AddCommand(newStoreCmd())
 	return root
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/buffer"
+)
+
+func newStoreCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Look into a store that is not in use, and mend it",
+		Long: `Look into a store that is not in use, and mend it. The gateway must be stopped
+first, or FILE be one that it has set aside (NAME.damaged-1). The exit code is 3
+if the store is damaged or cannot be opened.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("store needs to be told what to do: check, stats, compact or salvage")
+		},
+	}
+	cmd.AddCommand(newStoreCheckCmd(), newStoreStatsCmd(), newStoreCompactCmd(), newStoreSalvageCmd())
+	return cmd
+}
+
+func newStoreCheckCmd() *cobra.Command {
+	return newStoreReportCmd("check FILE", "Read every byte of a store and say what is wrong, and where",
+		`Read every byte of a store and say what is wrong. Each fault stands on a line of
+its own with its offset in the file. Nothing is changed.`, printStoreCheck)
+}
+
+func newStoreStatsCmd() *cobra.Command {
+	return newStoreReportCmd("stats FILE", "Show what a store holds",
+		`Show what a store holds: its blocks, records and evidence, what has been
+delivered, and the room that each takes. Nothing is changed.`, printStoreStats)
+}
+
+func newStoreReportCmd(use, short, long string, print func(io.Writer, *buffer.Report) error) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := buffer.Check(args[0])
+			if err != nil {
+				return &exitError{exitStorage, err}
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), r)
+			} else {
+				err = print(cmd.OutOrStdout(), r)
+			}
+			if err != nil {
+				return &exitError{exitRuntime, err}
+			}
+			if r.FaultCount > 0 {
+				return &exitError{exitStorage, fmt.Errorf("store %q is damaged: %s; bring back what is whole with: tidemark store salvage %s NEW",
+					r.Path, count(r.FaultCount, "fault"), r.Path)}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// compacted is what `store compact --json` prints.
+type compacted struct {
+	Path   string `json:"path"`
+	Before int64  `json:"before_bytes"`
+	After  int64  `json:"after_bytes"`
+}
+
+func newStoreCompactCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "compact FILE",
+		Short: "Rewrite a store without the room that is free inside",
+		Long: `Rewrite a store without the room that is free inside. A copy is made beside it,
+which takes its place when it is whole: until then the store is as it was.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, after, err := buffer.Compact(args[0])
+			if err != nil {
+				return &exitError{exitStorage, err}
+			}
+			c := compacted{Path: args[0], Before: before, After: after}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), c)
+			}
+			printCompacted(cmd.OutOrStdout(), c)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func newStoreSalvageCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "salvage FILE NEW",
+		Short: "Write what is whole of a damaged store to a new one",
+		Long: `Write what is whole of a damaged store to a new one. Every page is looked into,
+also those that nothing leads to any more. FILE is not changed, NEW must not
+exist. The exit code is 3 if a gateway cannot go on with NEW; it can still be
+read.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, err := buffer.Salvage(args[0], args[1])
+			if err != nil {
+				return &exitError{exitStorage, err}
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), found)
+			} else {
+				err = printSalvaged(cmd.OutOrStdout(), args[1], found)
+			}
+			if err != nil {
+				return &exitError{exitRuntime, err}
+			}
+			if !found.Complete {
+				return &exitError{exitStorage, fmt.Errorf("a gateway cannot go on with %q: what recovery needs is not there", args[1])}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
