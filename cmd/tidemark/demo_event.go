@@ -129,7 +129,7 @@ func (r *demoRecord) setAsideWords() string {
 	case r.Reason == "FUTURE" && r.SourceTime != nil && r.IngestTime != nil:
 		words = "it is stamped " + demoSeconds(r.SourceTime.Sub(*r.IngestTime)) + " in the future"
 	case r.Reason == "UNIT_MISMATCH" && r.SourceTime != nil:
-		words += fmt.Sprintf(": as sent it would be %s", r.SourceTime.UTC().Format("January 2006"))
+		words += fmt.Sprintf(": read so it would be %s", r.SourceTime.UTC().Format("January 2006"))
 	}
 	return words
 }

@@ -131,7 +131,11 @@ func (v *demoTerminal) end(m *demoModel, ran time.Duration) error {
 	if _, err := v.screen.out.Write(append(b, '\n')); err != nil {
 		return err
 	}
-	return printLines(v.screen.out, m.summary(ran))
+	var lines []string
+	for _, text := range m.summary(ran) {
+		lines = append(lines, wrap(text, width)...)
+	}
+	return printLines(v.screen.out, lines)
 }
 
 func printLines(w io.Writer, lines []string) error {

@@ -34,6 +34,9 @@ type World struct {
 // liarOffset is far beyond what four servers that agree to a millisecond allow.
 const liarOffset = 7 * time.Second
 
+// prelude gives those who listen a moment to be there when the story begins.
+const prelude = time.Second
+
 // New binds the ports. A world that is not wanted after all is given back with
 // Close.
 func New(cfg Config) (*World, error) {
@@ -96,7 +99,7 @@ func (w *World) Run(ctx context.Context) error {
 // play runs the machines until ctx ends.
 func (w *World) play(ctx context.Context) error {
 	machines, ctx := errgroup.WithContext(ctx)
-	start := w.cfg.Now()
+	start := w.cfg.Now().Add(prelude)
 	for i, m := range Cast() {
 		d := &device{
 			Machine: m, broker: w.Broker.Addr(), start: start, now: w.cfg.Now, told: w.cfg.Told,
