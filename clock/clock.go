@@ -96,7 +96,7 @@ func (c *Clock) Now() Instant {
 	wall, mono := c.dev.clocks()
 	f := c.now.Load()
 	if abs(wall-mono-f.wallMinusMono) > stepAbove {
-		c.Look()
+		c.notice()
 		wall, mono = c.dev.clocks()
 		f = c.now.Load()
 	}

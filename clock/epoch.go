@@ -9,6 +9,9 @@ type epoch struct {
 	Epoch           uint32 `json:"epoch"`
 	Boot            uint64 `json:"boot"`
 	WallMinusBootNS int64  `json:"wall_minus_boot_ns"`
+	// Settled says that its wall times need no correction record any more: it was
+	// synchronized itself, or one was written.
+	Settled bool `json:"settled,omitempty"`
 }
 
 // certificate is a selection with the epoch that it was measured in.
@@ -52,6 +55,7 @@ func (e *epochs) certify(s selection, fresh bool) {
 	if fresh {
 		e.stretch++
 	}
+	e.now.Settled = true
 	c := certificate{Boot: e.now.Boot, WallMinusBootNS: e.now.WallMinusBootNS, Stretch: e.stretch, Selection: s}
 	if n := len(e.certs); n >= 2 && e.certs[n-1].Stretch == c.Stretch && e.certs[n-2].Stretch == c.Stretch {
 		e.certs[n-1] = c
@@ -60,6 +64,25 @@ func (e *epochs) certify(s selection, fresh bool) {
 	e.certs = append(e.certs, c)
 	if n := len(e.certs) - maxCertificates; n > 0 {
 		e.certs = append(e.certs[:0], e.certs[n:]...)
+	}
+}
+
+// unsettled calls f with each earlier epoch of this boot whose wall times are
+// still without a correction, and settles it.
+func (e *epochs) unsettled(f func(number uint32, correctionNS int64)) {
+	for i := range e.past {
+		if p := &e.past[i]; p.Boot == e.now.Boot && !p.Settled {
+			p.Settled = true
+			f(p.Epoch, e.now.WallMinusBootNS-p.WallMinusBootNS)
+		}
+	}
+}
+
+// unsettle asks for a correction of the epoch before the present one: what was
+// known of it was taken away by a step.
+func (e *epochs) unsettle() {
+	if n := len(e.past); n > 0 {
+		e.past[n-1].Settled = false
 	}
 }
 

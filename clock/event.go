@@ -68,9 +68,15 @@ func (c *Clock) suspectLocked(sinceBootNS int64) {
 	c.tell(Event{Kind: EventClock, Why: "contradicted", SuspectFromNS: from, SuspectToNS: c.seen.wallNS})
 }
 
-// correctLocked records that wall times of an earlier epoch are off by
-// correctionNS.
-func (c *Clock) correctLocked(epoch uint32, correctionNS int64) {
-	c.tell(Event{Kind: EventEpochCorrection, CorrectedEpoch: epoch, CorrectionNS: correctionNS,
-		CorrectionBoundNS: add(max(c.m.bound(c.seen.bootNS), 0), stepAbove)})
+// settleEpochsLocked records how wall times of earlier epochs of this boot map to
+// the present one, once the present one is trusted (K5): readings taken between
+// boot and the first synchronization can be certified by that.
+func (c *Clock) settleEpochsLocked() {
+	if !c.m.State.Trusted() {
+		return
+	}
+	bound := add(c.m.bound(c.seen.bootNS), stepAbove)
+	c.epochs.unsettled(func(number uint32, correctionNS int64) {
+		c.tell(Event{Kind: EventEpochCorrection, CorrectedEpoch: number, CorrectionNS: correctionNS, CorrectionBoundNS: bound})
+	})
 }

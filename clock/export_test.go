@@ -49,8 +49,5 @@ func FaultOf(err error) (fault, kiss string) {
 	return string(q.fault), q.kiss
 }
 
-// Look compares the clocks now.
-func (c *Clock) LookNow() { c.Look() }
-
 // Measured returns offset and half width of an answer at its arrival.
 func (r reply) Measured() (thetaNS, lambdaNS int64) { return r.thetaNS, r.lambda(r.bootNS, 0) }

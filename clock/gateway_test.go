@@ -306,7 +306,9 @@ func TestHostDaemonStandsIn(t *testing.T) {
 		if now := c.Now(); now.BoundNS < 7926771 || now.BoundNS > 9e6 || now.Segment.Method != reading.MethodChrony {
 			t.Errorf("bound %d by %v", now.BoundNS, now.Segment.Method)
 		}
-		w.chrony = func() (clock.Chrony, error) { return clock.Chrony{RefID: 0x7F7F0101, Synchronised: true}, nil }
+		w.set(func() {
+			w.chrony = func() (clock.Chrony, error) { return clock.Chrony{RefID: 0x7F7F0101, Synchronised: true}, nil }
+		})
 		time.Sleep(20 * time.Minute)
 		wantState(t, c, reading.ClockFreeRunning)
 	})

@@ -25,9 +25,9 @@ func (c *Clock) look() looked {
 	return looked{wallNS: wall, bootNS: boot, wallMinusMono: w2 - mono, bootMinusMono: boot2 - mono}
 }
 
-// Look compares the clocks with the last look: a step, a sleep, or nothing. Run
+// notice compares the clocks with the last look: a step, a sleep, or nothing. Run
 // does it every second and Now where it sees a difference.
-func (c *Clock) Look() {
+func (c *Clock) notice() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was, now := c.seen, c.look()
@@ -79,7 +79,8 @@ func (c *Clock) steppedLocked(ch change) {
 		c.log.Warn().Stringer("step", ev).Int64("step_ns", ch.dNS).Uint32("epoch", c.epochs.now.Epoch).Msg("the wall clock was set")
 		c.tell(Event{Kind: EventClock, Step: ev.String(), StepNS: ch.dNS})
 		if ev == stepExplained {
-			c.correctLocked(c.epochs.now.Epoch-1, ch.dNS)
+			c.epochs.unsettle()
+			c.settleEpochsLocked()
 		}
 	}
 	c.showLocked(gatewayOfs)

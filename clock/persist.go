@@ -85,7 +85,8 @@ func (c *Clock) resumeLocked(p persisted, dNS int64) {
 		c.m.onStep(ev, dNS, c.seen.bootNS)
 		c.epochs.begin(p.Boot, c.seen)
 		if ev == stepExplained {
-			c.correctLocked(c.epochs.now.Epoch-1, dNS)
+			c.epochs.unsettle()
+			c.settleEpochsLocked()
 		}
 	}
 }

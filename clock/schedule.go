@@ -22,7 +22,8 @@ type schedule struct {
 	interval        time.Duration
 	burst           int // polls left of the burst
 	calm            int
-	out             bool // trust was lost, or never there
+	silent          int  // polls in a row without a selection
+	out             bool // an outage: eight silent polls, or no trust
 }
 
 func newSchedule(c Config) schedule {
@@ -32,8 +33,13 @@ func newSchedule(c Config) schedule {
 // next returns how long to wait after a poll. trusted is the state it left,
 // answered whether it brought a selection.
 func (s *schedule) next(trusted, answered bool) time.Duration {
-	if s.out && answered {
-		s.out, s.burst = false, burstPolls-1
+	if answered {
+		if s.out {
+			s.out, s.burst = false, burstPolls-1
+		}
+		s.silent = 0
+	} else if s.silent++; s.silent >= lostAfter {
+		s.out = true
 	}
 	if s.burst > 0 {
 		s.burst--

@@ -130,8 +130,8 @@ func (w *world) device() clock.Device {
 		Clocks: locked(func() (int64, int64) { return w.wall(), w.mono() }),
 		Pair:   locked(func() (int64, int64) { return w.wall(), w.boot() }),
 		BootID: w.bootID, Query: w.query,
-		Chrony: func() (clock.Chrony, error) { return w.chrony() },
-		Kernel: func() (clock.Kernel, error) { return w.kernel() },
+		Chrony: func() (clock.Chrony, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.chrony() },
+		Kernel: func() (clock.Kernel, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.kernel() },
 	}
 }
 
