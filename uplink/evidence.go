@@ -17,7 +17,7 @@ func (w *emissionWriter) late() {
 	}
 	w.str("reason", w.e.Reason.String())
 	w.reading(r)
-	w.marks()
+	w.timeMS("watermark", w.e.WatermarkMS)
 }
 
 // quarantine renders a reading that the clock rules keep out.
@@ -30,9 +30,6 @@ func (w *emissionWriter) quarantine() {
 	w.str("sensor", s.Sensor)
 	w.str("reason", r.Stamp.Reason.String())
 	w.reading(r)
-	if w.upstream {
-		w.materialized()
-	}
 }
 
 // duplicate renders a reading that was there already.

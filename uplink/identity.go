@@ -54,8 +54,13 @@ func (c *Encoder) emissionID(e *windowing.Emission) [updateIDLen]byte {
 	if isReading(e.Kind) {
 		h.reading(e)
 	}
-	if e.Kind == windowing.EmitWatermark {
+	switch e.Kind {
+	case windowing.EmitWatermark:
 		h.num(uint64(e.WatermarkMS))
+	case windowing.EmitSilent, windowing.EmitResumed:
+		h.num(uint64(e.Kind))
+		h.num(uint64(e.QuietMS))
+		h.num(uint64(e.MaterializedNS))
 	}
 	return h.sum()
 }

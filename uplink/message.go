@@ -102,8 +102,8 @@ func (c *Encoder) event(m *Message, data []byte) error {
 	if s.Kind == "" {
 		return errors.New("cannot read event: it has no kind")
 	}
-	m.Topic = c.topic("event", s.Kind)
-	c.embed(m, "event", data, &s)
+	m.Topic = c.topic(typeEvent, s.Kind)
+	c.embed(m, typeEvent, data, &s)
 	return nil
 }
 

@@ -48,10 +48,10 @@ func (p *pass) serve(ctx, hard context.Context) error {
 		if err := p.pauseConnected(ctx, rests.next()); err != nil {
 			return err
 		}
+		p.window.clear()
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.window.clear()
 	}
 }
 

@@ -79,9 +79,12 @@ func clockState(e *windowing.Emission) reading.ClockState {
 	return reading.ClockUnknown
 }
 
+// typeName is the type of an emission's record.
 func typeName(k windowing.EmissionKind) string {
-	return [...]string{"", "feature", "closed", "late", "duplicate", "quarantine", "watermark"}[min(k, windowing.EmitWatermark)]
+	return [...]string{"", "feature", "closed", "late", "duplicate", "quarantine", "watermark", typeEvent, typeEvent}[min(k, windowing.EmitResumed)]
 }
+
+const typeEvent = "event"
 
 // emissionWriter renders one emission, upstream or as a line of a replay.
 type emissionWriter struct {
@@ -106,6 +109,10 @@ func (w *emissionWriter) body() {
 		w.str("feature", w.e.Feature.Name)
 		w.int("version", int64(w.e.Feature.Version))
 		w.timeMS("time", w.e.WatermarkMS)
+	case windowing.EmitSilent:
+		w.silence(EventSilent)
+	case windowing.EmitResumed:
+		w.silence(EventResumed)
 	}
 }
 
@@ -143,16 +150,17 @@ func (w *emissionWriter) windowKey() {
 func (w *emissionWriter) marks() {
 	w.timeMS("watermark", w.e.WatermarkMS)
 	if w.upstream {
-		w.materialized()
+		w.committed("materialized_at")
 	}
 }
 
-func (w *emissionWriter) materialized() {
+// committed is the wall time of the commit, null if it is not known.
+func (w *emissionWriter) committed(name string) {
 	if w.e.MaterializedNS == 0 {
-		w.null("materialized_at")
+		w.null(name)
 		return
 	}
-	w.time("materialized_at", w.e.MaterializedNS)
+	w.time(name, w.e.MaterializedNS)
 }
 
 // revision stands in the head of a record, and in the body of a replay's line.
@@ -194,6 +202,9 @@ func (w *emissionWriter) feature() {
 	w.list("active", e.Inputs.Active)
 	w.list("idle", e.Inputs.Idle)
 	w.list("stalled", e.Inputs.Stalled)
+	w.int("active_count", int64(e.Inputs.ActiveCount))
+	w.int("idle_count", int64(e.Inputs.IdleCount))
+	w.int("stalled_count", int64(e.Inputs.StalledCount))
 	w.end()
 	w.marks()
 }
@@ -244,6 +255,20 @@ func (w *emissionWriter) coverage() {
 	w.count("covered_ms", c.CoveredMS)
 	w.int("certain", c.Certain)
 	w.end()
+}
+
+// silence renders a sensor that fell silent, or speaks again, as an event.
+func (w *emissionWriter) silence(kind string) {
+	w.str("kind", kind)
+	if w.upstream {
+		w.committed("at")
+		w.clockState(w.e.Clock.State)
+	}
+	w.name("asset", w.e.Asset)
+	w.name("lifecycle", w.e.Lifecycle)
+	w.str("sensor", w.e.Sensor)
+	w.timeMS("last_event_time", w.e.StartMS)
+	w.int("quiet_ms", w.e.QuietMS)
 }
 
 func (w *emissionWriter) closed() {

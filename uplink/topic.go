@@ -33,6 +33,10 @@ func (c *Encoder) emissionTopic(e *windowing.Emission) string {
 	switch e.Kind {
 	case windowing.EmitLate, windowing.EmitQuarantine:
 		return c.topic(typeName(e.Kind), e.Reading.Tag.Value().Input)
+	case windowing.EmitSilent:
+		return c.topic(typeEvent, EventSilent)
+	case windowing.EmitResumed:
+		return c.topic(typeEvent, EventResumed)
 	default:
 		return c.topic(typeName(e.Kind), e.Asset, e.Sensor, e.Feature.Name)
 	}

@@ -121,12 +121,13 @@ func (w *window) answer(id uint16, refused bool) (mark uint64) {
 }
 
 // clear forgets answered entries behind a refused one, so that they can be sent
-// again. Nothing may be unanswered.
+// again, and makes the window cautious: the refused one may be refused again.
+// Nothing may be unanswered.
 func (w *window) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.entries)
-	w.entries, w.head = w.entries[:0], 0
+	w.entries, w.head, w.limit = w.entries[:0], 0, 1
 }
 
 // unanswered returns how many entries wait for an answer, and the first of the
