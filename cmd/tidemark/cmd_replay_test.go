@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,8 +26,29 @@ const contractTrace = `# a press on line 3
 `
 
 func TestReplayOfTheContract(t *testing.T) {
-	golden(t, "replay.txt", replayOK(t, nil, contractTrace))
-	golden(t, "replay_watermarks.txt", replayOK(t, []string{"--emit", "watermark"}, contractTrace))
+	golden(t, "replay.txt", promised(t, replayOK(t, nil, contractTrace)))
+	golden(t, "replay_watermarks.txt", promised(t, replayOK(t, []string{"--emit", "watermark"}, contractTrace)))
+}
+
+// promised leaves of each line what the contract shows of it: lines may carry
+// more of the record, and that is the record's to test. Numbers stay as printed.
+func promised(t *testing.T, out string) string {
+	t.Helper()
+	var b strings.Builder
+	for text := range strings.Lines(out) {
+		var whole map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &whole); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, key := range []string{"after", "type", "feature", "version", "input", "asset", "lifecycle", "sensor", "id", "source_time", "value",
+			"window_start", "window_end", "revision", "status", "cause", "values", "reason", "time", "watermark"} {
+			if v, ok := whole[key]; ok {
+				fmt.Fprintf(&b, "%s=%s ", key, v)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // The name of the trace may be - for standard input; both give the same bytes,
