@@ -179,6 +179,48 @@ func TestBootIn1970(t *testing.T) {
 	})
 }
 
+// A clock of 2090 does not raise the time floor, and is judged like any other.
+func TestBootIn2090(t *testing.T) {
+	run(t, func(w *world) clock.Config {
+		w.ofs = int64(64*365*24) * hour
+		return four(w)
+	}, func(t *testing.T, w *world, c *clock.Clock) {
+		time.Sleep(5 * time.Minute)
+		wantState(t, c, reading.ClockUnknown)
+		if f := c.Status().FloorNS; f != 0 {
+			t.Errorf("time floor %d", f)
+		}
+		w.set(func() { w.ofs = 0 })
+		time.Sleep(2 * time.Second)
+		wantState(t, c, reading.ClockSynchronized)
+		inBound(t, w, c)
+		corrected := false
+		for _, e := range w.events {
+			corrected = corrected || e.Kind == clock.EventEpochCorrection && e.CorrectedEpoch == 0 && e.CorrectionBoundNS < 100e6
+		}
+		if !corrected {
+			t.Errorf("no correction of the first epoch: %+v", w.events)
+		}
+	})
+}
+
+// A clock below the highest time ever confirmed is wrong, not early, even where
+// the host's clock is believed unchecked.
+func TestTimeFloor(t *testing.T) {
+	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
+		time.Sleep(10 * time.Minute)
+		stored := c.Persist()
+		w.set(func() { w.bootID, w.ofs = w.bootID+1, -24*hour })
+		again := clock.NewOn(clock.Config{Trust: clock.TrustLocal}, clock.Options{}, w.device())
+		if err := again.Restore(stored); err != nil {
+			t.Fatal(err)
+		}
+		if again.Trusted() || again.Advice() == "" {
+			t.Errorf("a clock a day below the floor is trusted: %q", again.Advice())
+		}
+	})
+}
+
 func TestSuspendCountsAsMissedPolls(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(time.Minute)

@@ -33,6 +33,9 @@ type arrival struct {
 	local         bool
 }
 
+// vouched reports whether the gateway vouches for the ingest time.
+func (a arrival) vouched() bool { return a.boundNS >= 0 && (a.state.Trusted() || a.local) }
+
 // JudgeReading rules on r and fills its Stamp. The reader has set IngestNS and
 // Stamp.Clock, from one Instant; a reading without Stamp.Clock is judged as from
 // an unknown clock. Live readings also teach what is known of their source's
@@ -50,11 +53,11 @@ func (c *Clock) JudgeReading(r *reading.Reading, p InputPolicy) {
 	live := r.Delivery == 0
 	if live && p.Use == reading.BasisSource {
 		x := r.Source.NS - r.IngestNS
-		tolerable := a.state.Trusted() && r.Source.Given() && abs(x) <= offsetLimit+max(a.boundNS, 0)
+		tolerable := a.vouched() && r.Source.Given() && abs(x) <= offsetLimit+max(a.boundNS, 0)
 		g.History = st.observe(r, g.Number, a.boot, p.Ordered, tolerable, g.DelayNS)
 	}
 	ts := effectiveTime(&g)
-	measurable := a.state.Trusted() && a.boundNS >= 0 && ts != reading.NoTime && p.WhenWrong != reading.PolicyTrusted
+	measurable := a.vouched() && ts != reading.NoTime && p.WhenWrong != reading.PolicyTrusted
 	smp := sample{y: ts - a.boot, boot: a.boot, wallMinusBoot: a.wallMinusBoot, e: a.boundNS}
 	if measurable {
 		g.Source, g.SourceVerdict, g.ZoneMin = st.source.view(smp)

@@ -226,3 +226,22 @@ func TestWallTimesOfEarlierEpochsAreCertified(t *testing.T) {
 		t.Error("another boot is certified")
 	}
 }
+
+// The running envelope is the definition over all samples, to a nanosecond of
+// rounding for each.
+func TestTheEnvelopeIsTheMaximumOverAllSamples(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e envelope
+		var p []point
+		at := int64(0)
+		for range rapid.IntRange(1, 30).Draw(t, "n") {
+			at += rapid.Int64Range(0, 600e9).Draw(t, "gap")
+			x := rapid.Int64Range(-3e9, 1e9).Draw(t, "x")
+			e.push(x, at)
+			p = append(p, point{at, x})
+		}
+		if d := e.low(at) - oneWay(p, 0).LoNS; d < -1 || d > 1 {
+			t.Errorf("the envelope is off by %d ns", d)
+		}
+	})
+}

@@ -154,7 +154,7 @@ func (g stepGiven) result() (any, error) {
 	var retro *int64
 	switch ev {
 	case stepSuspend:
-		state, e = slept(state, e, g.SuspendNS, orElse(g.RhoPPB, rhoDisciplined), g.PollsMissed)
+		state, e = g.slept(state, e)
 	case stepLeap:
 		retro = new(int64)
 	case stepExplained:
@@ -169,6 +169,17 @@ func (g stepGiven) result() (any, error) {
 		RetroNS  *int64 `json:"retro_correction_ns"`
 		ENS      *int64 `json:"E_ns"`
 	}{ev.String(), stateName(state), ev.newEpoch(), retro, orNull(e)}, nil
+}
+
+// slept lets a clock that has a bound sleep.
+func (g stepGiven) slept(state reading.ClockState, e int64) (reading.ClockState, int64) {
+	if !state.Trusted() || e < 0 {
+		return state, e
+	}
+	m := machine{State: state, HasHeld: true, Missed: g.PollsMissed, Lost: state == reading.ClockFreeRunning,
+		Held: selection{LoNS: -e, HiNS: e, RhoPPB: orElse(g.RhoPPB, rhoDisciplined)}}
+	m.onSleep(g.SuspendNS, g.SuspendNS)
+	return m.State, m.bound(g.SuspendNS)
 }
 
 type violationGiven struct {

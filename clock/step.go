@@ -1,7 +1,5 @@
 package clock
 
-import "tidemark/reading"
-
 // stepEvent is what a change of (realtime − boottime) was.
 type stepEvent uint8
 
@@ -54,14 +52,4 @@ func (c change) event() stepEvent {
 		return stepExplained
 	}
 	return stepUnexplained
-}
-
-// slept returns state and bound after a sleep: the bound grows over it and the
-// polls that fell into it were missed.
-func slept(state reading.ClockState, boundNS, suspendNS, rhoPPB int64, missed int) (reading.ClockState, int64) {
-	if !state.Trusted() || boundNS < 0 {
-		return state, boundNS
-	}
-	boundNS = grow(boundNS, suspendNS, rhoPPB)
-	return grade(boundNS, missed+int(suspendNS/missedEvery), state == reading.ClockFreeRunning), boundNS
 }
