@@ -25,20 +25,35 @@ func (c *combiner) watchFlush() {
 		}
 		since = max(since, p.since)
 	}
-	if since == reading.NoTime || c.flushAt != never {
+	at := never
+	if since != reading.NoTime {
+		at = since + f.def.FlushAfterMS
+	}
+	if at == c.flushAt {
 		return
 	}
-	c.flushAt = since + f.def.FlushAfterMS
-	f.flushes.push(c.flushAt, c)
+	c.flushAt, c.inFlush = at, false
+	if at != never {
+		c.flushLater()
+	}
+}
+
+// flushLater has the flush happen at its time. It is called again when a window
+// takes a reading after that.
+func (c *combiner) flushLater() {
+	if !c.inFlush {
+		c.inFlush = true
+		c.feature.flushes.push(c.flushAt, c)
+	}
 }
 
 // nextFlush returns the gateway time of the next idle flush.
 func (f *feature) nextFlush() int64 {
 	for d := f.flushes.first(); d != nil; d = f.flushes.first() {
-		if d.item.flushAt == d.at && d.item.open > 0 {
+		if d.item.flushAt == d.at && d.item.inFlush && d.item.open > 0 {
 			return d.at
 		}
-		f.flushes.pop()
+		f.flushes.pop().inFlush = false
 	}
 	return never
 }
@@ -48,10 +63,12 @@ func (e *Engine) flush() {
 	var some []*window
 	for _, f := range e.features {
 		for d := f.flushes.first(); d != nil && d.at <= e.now; d = f.flushes.first() {
+			at := d.at
 			c := f.flushes.pop()
-			if c.flushAt != d.at {
+			if c.flushAt != at || !c.inFlush {
 				continue
 			}
+			c.inFlush = false
 			for _, s := range c.slots {
 				for _, w := range s.windows {
 					if w.dirty && w.readings() > 0 {

@@ -111,6 +111,7 @@ func (w *wire) combiner(c *combiner) {
 	stale, urgent := c.queued, c.urgent
 	w.flag(&stale)
 	w.flag(&urgent)
+	w.flag(&c.inFlush)
 	if !w.reading {
 		return
 	}

@@ -195,7 +195,7 @@ func (w *wire) timers(e *Engine) {
 			}
 		}
 		for _, c := range f.combiners() {
-			if c.flushAt != never {
+			if c.inFlush {
 				f.flushes.push(c.flushAt, c)
 			}
 		}

@@ -194,6 +194,9 @@ func (k *key) add(w *window, s *sample) {
 	if w.end-1 <= k.comb.wm {
 		f.engine.touch(w)
 	}
+	if k.comb.flushAt != never {
+		k.comb.flushLater()
+	}
 }
 
 // late makes late evidence of the pair of sample and window (L4).

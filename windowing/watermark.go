@@ -63,7 +63,8 @@ type combiner struct {
 
 	queued  bool  // in feature.stale
 	urgent  bool  // in feature.urgent
-	flushAt int64 // gateway time of the next idle flush, never if none is due
+	flushAt int64 // gateway time from which its windows are to be flushed, never unless all partitions are idle
+	inFlush bool  // in feature.flushes at flushAt
 	inputs  InputSummary
 	summed  bool // inputs is up to date
 }
