@@ -52,9 +52,9 @@ func (b *broker) connect(ctx context.Context, will *Message, answered func(uint1
 	if err != nil {
 		return nil, err
 	}
-	c := &mqttConn{sock: &corkedConn{Conn: sock}, down: make(chan struct{}), sess: &storeSession{answered: answered}}
+	c := &mqttConn{sock: &corkedConn{Conn: sock}, down: make(chan struct{})}
 	c.client = paho.NewClient(paho.ClientConfig{
-		ClientID: b.cfg.ClientID, Conn: c.sock, Session: c.sess, PacketTimeout: b.cfg.ConnectTimeout,
+		ClientID: b.cfg.ClientID, Conn: c.sock, Session: &storeSession{answered}, PacketTimeout: b.cfg.ConnectTimeout,
 		OnClientError:      c.fail,
 		OnServerDisconnect: func(d *paho.Disconnect) { c.fail(disconnectError(d)) },
 	})
@@ -136,10 +136,10 @@ const maxAliases = 1024
 type mqttConn struct {
 	client *paho.Client
 	sock   *corkedConn
-	sess   *storeSession
 	lim    limits
 	retain bool // the broker keeps retained messages
 
+	props     packets.Properties // of the packet being sent
 	aliases   map[string]uint16
 	aliasesTo uint16 // highest alias that the broker allows
 
@@ -151,6 +151,8 @@ type mqttConn struct {
 // accept takes the broker's limits from its CONNACK.
 func (c *mqttConn) accept(ack *paho.Connack) error {
 	c.lim.receiveMax, c.retain = maxWindow, true
+	format := byte(1)
+	c.props = packets.Properties{PayloadFormat: &format, ContentType: contentType}
 	p := ack.Properties
 	if p == nil {
 		return nil
@@ -184,19 +186,17 @@ func (c *mqttConn) fail(err error) {
 	})
 }
 
+// send writes the packet itself: paho's Publish would copy it several times on its
+// way to a session that keeps nothing. paho's pings go on regardless.
 func (c *mqttConn) send(id uint16, m *Message, props [8]Property) error {
-	format := byte(1)
-	p := paho.Publish{
-		QoS: 1, Retain: m.Retain && c.retain, Topic: m.Topic, Payload: m.Payload,
-		Properties: &paho.PublishProperties{PayloadFormat: &format, ContentType: contentType, User: make(paho.UserProperties, len(props))},
+	p := packets.Publish{QoS: 1, PacketID: id, Retain: m.Retain && c.retain, Payload: m.Payload, Properties: &c.props}
+	c.props.User = c.props.User[:0]
+	for _, u := range props {
+		c.props.User = append(c.props.User, packets.User{Key: u.Name, Value: u.Value})
 	}
-	for i, u := range props {
-		p.Properties.User[i] = paho.UserProperty{Key: u.Name, Value: u.Value}
-	}
-	p.Topic, p.Properties.TopicAlias = c.alias(m.Topic)
-	c.sess.next = id
+	p.Topic, c.props.TopicAlias = c.alias(m.Topic)
 	c.sock.cork()
-	_, err := c.client.PublishWithOptions(context.Background(), &p, paho.PublishOptions{Method: paho.PublishMethod_AsyncSend})
+	_, err := p.WriteTo(c.sock)
 	return err
 }
 
@@ -237,13 +237,7 @@ func (c *mqttConn) abort() {
 // Every connection starts clean, packet identifiers come from the window, and
 // what is not answered is read from the outbox again.
 type storeSession struct {
-	next     uint16 // identifier of the packet being sent
 	answered func(id uint16, code byte)
-}
-
-func (s *storeSession) AddToSession(_ context.Context, p session.Packet, _ chan<- packets.ControlPacket) error {
-	p.SetIdentifier(s.next)
-	return nil
 }
 
 func (s *storeSession) PacketReceived(p *packets.ControlPacket, _ chan<- *packets.Publish) error {
@@ -251,6 +245,12 @@ func (s *storeSession) PacketReceived(p *packets.ControlPacket, _ chan<- *packet
 		s.answered(a.PacketID, a.ReasonCode)
 	}
 	return nil
+}
+
+// AddToSession would be asked by paho's own Publish and Subscribe, which nobody
+// calls.
+func (*storeSession) AddToSession(context.Context, session.Packet, chan<- packets.ControlPacket) error {
+	return errors.ErrUnsupported
 }
 
 func (*storeSession) ConAckReceived(io.Writer, *packets.Connect, *packets.Connack) error { return nil }
