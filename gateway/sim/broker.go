@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
+	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
@@ -78,10 +80,20 @@ func (b *Broker) Run(ctx context.Context) error {
 		return fmt.Errorf("broker on %s: %w", b.Addr(), err)
 	}
 	<-ctx.Done()
+	b.seeOff()
 	if err := b.server.Close(); err != nil {
 		return fmt.Errorf("broker on %s: %w", b.Addr(), err)
 	}
 	return nil
+}
+
+// seeOff waits a moment for clients whose goodbye is still on its way: a broker
+// that goes first would publish their wills.
+func (b *Broker) seeOff() {
+	const patience, glance = 250 * time.Millisecond, 5 * time.Millisecond
+	for waited := time.Duration(0); waited < patience && atomic.LoadInt64(&b.server.Info.ClientsConnected) > 0; waited += glance {
+		time.Sleep(glance)
+	}
 }
 
 // close frees the port of a broker that never ran.

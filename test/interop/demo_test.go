@@ -62,6 +62,9 @@ func TestDemoShowsEverythingInTime(t *testing.T) {
 			t.Errorf("%s: seen %v, after %v, want it within %v", what, seen, at, limit)
 		}
 	}
+	if at, seen := first["status connection_lost"]; seen {
+		t.Errorf("the gateway's will was published after %v, though it said goodbye", at)
+	}
 	if took := time.Since(started); took > 55*time.Second {
 		t.Errorf("--for 45s took %v", took)
 	}

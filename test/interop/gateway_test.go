@@ -16,7 +16,7 @@ import (
 
 // Settings of the gateway under test: windows short enough to see many of them.
 const (
-	windowMS = 2000
+	windowMS = 4000                    // more than twice what an unmeasured source clock may be off
 	order    = 1500 * time.Millisecond // out-of-orderness
 	lateness = 15 * time.Second
 )
@@ -46,9 +46,9 @@ inputs:
           id: {path: id}
           value: {path: v, type: number, unit: Cel}
 features:
-  - name: two-seconds
+  - name: four-seconds
     version: 1
-    window: 2s
+    window: 4s
     out_of_orderness: %v
     allowed_lateness: %v
     idle_after: 1h
@@ -125,7 +125,7 @@ func (s *service) conserved(distinct, repeated int) func() error {
 		case in.PendingNow != 0:
 			return fmt.Errorf("%d readings are pending: %+v", in.PendingNow, c)
 		case accepted != uint64(distinct):
-			return fmt.Errorf("%d accepted of %d: %+v", accepted, distinct, c)
+			return fmt.Errorf("%d accepted of %d: %+v %v %v", accepted, distinct, c, in.Quarantine, in.Rejects)
 		case c.Duplicate+c.PendingDuplicate < uint64(repeated):
 			return fmt.Errorf("%d duplicates, want at least %d: %+v", c.Duplicate, repeated, c)
 		case c.Malformed+c.Unmatched+c.Quarantined != 0:

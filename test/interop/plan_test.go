@@ -35,7 +35,8 @@ type sums struct{ count, sum, min, max int64 }
 
 // newPlan lays out readings of some sensors, each at the given rate a second: one
 // in twenty arrives out of order, within the budget, and one in a hundred twice.
-func newPlan(seed uint64, sensors, rate int, length time.Duration) *plan {
+// With stragglers one in fifty comes so late that it corrects a window.
+func newPlan(seed uint64, sensors, rate int, length time.Duration, stragglers bool) *plan {
 	dice := rand.New(rand.NewPCG(seed, 17))
 	p := &plan{truth: map[cell]*sums{}}
 	step := time.Second / time.Duration(rate)
@@ -45,7 +46,10 @@ func newPlan(seed uint64, sensors, rate int, length time.Duration) *plan {
 				at: taken, taken: taken.Truncate(time.Millisecond), sensor: fmt.Sprintf("s%02d", s),
 				id: fmt.Sprintf("s%02d-%d", s, n), value: dice.Int64N(2001) - 1000,
 			}
-			if dice.IntN(20) == 0 {
+			switch {
+			case dice.IntN(50) == 0 && stragglers:
+				r.at += windowMS*time.Millisecond + time.Duration(dice.Int64N(int64(lateness/2)))
+			case dice.IntN(20) == 0:
 				r.at += time.Duration(dice.Int64N(int64(order * 2 / 3)))
 			}
 			p.add(r)

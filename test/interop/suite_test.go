@@ -50,7 +50,7 @@ func TestRightResults(t *testing.T) {
 	w.times.start(t)
 	w.gateway.ready()
 	const length = 20 * time.Second
-	p := newPlan(1, 20, 20, length)
+	p := newPlan(1, 20, 20, length, false)
 	start := nextWindow(0)
 	device := newPublisher(t, w.in, "device")
 	<-device.play(p, start)
@@ -61,7 +61,7 @@ func TestRightResults(t *testing.T) {
 	late := map[cell]bool{}
 	for s := range 10 {
 		// Still open: the last windows before the end, one of each of ten sensors.
-		taken := length - time.Duration(1+s%4)*windowMS*time.Millisecond + 7*time.Millisecond
+		taken := length - time.Duration(1+s%2)*windowMS*time.Millisecond + 7*time.Millisecond
 		r := send{taken: taken, sensor: fmt.Sprintf("s%02d", s), id: fmt.Sprintf("late-%d", s), value: 5000}
 		p.add(r)
 		ms := taken.Milliseconds()
@@ -85,7 +85,7 @@ func TestUplinkBrokerAway(t *testing.T) {
 	w := newWorld(t)
 	w.times.start(t)
 	w.gateway.ready()
-	p := newPlan(2, 20, 10, 30*time.Second)
+	p := newPlan(2, 20, 10, 30*time.Second, false)
 	start := nextWindow(0)
 	device := newPublisher(t, w.in, "device")
 	played := device.play(p, start)
@@ -108,7 +108,7 @@ func TestTimeServersGoneAndBack(t *testing.T) {
 	device := newPublisher(t, w.in, "device")
 	// The store is born with the gateway: the plan begins in the next window.
 	eventually(t, 10*time.Second, w.gateway.clockIs("unknown"))
-	p := newPlan(3, 10, 10, 40*time.Second)
+	p := newPlan(3, 10, 10, 40*time.Second, true)
 	start := nextWindow(time.Second)
 	played := device.play(p, start)
 	time.Sleep(time.Until(start.Add(4 * time.Second)))
@@ -146,7 +146,7 @@ func TestBrokersAwayAtStart(t *testing.T) {
 		}
 		return err
 	})
-	p := newPlan(4, 5, 10, 6*time.Second)
+	p := newPlan(4, 5, 10, 6*time.Second, false)
 	start := nextWindow(0)
 	device := newPublisher(t, w.in, "device")
 	<-device.play(p, start)
@@ -164,7 +164,7 @@ func TestKilledAtRandom(t *testing.T) {
 	w := newWorld(t)
 	w.times.start(t)
 	w.gateway.ready()
-	p := newPlan(5, 20, 15, 30*time.Second)
+	p := newPlan(5, 60, 10, 28*time.Second, true)
 	start := nextWindow(0)
 	device := newPublisher(t, w.in, "device")
 	time.Sleep(time.Until(start))
