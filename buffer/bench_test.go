@@ -47,20 +47,27 @@ func number(b *testing.B, s string) int64 {
 }
 
 // retained is how many commits the benchmarks' stores keep.
-const retained = 600
+const retained = 300
 
 // benchStore is a new store in the place that the environment names.
 func benchStore(b *testing.B) *buffer.Store {
 	b.Helper()
+	path := benchPath(b)
+	s := open(b, path, benchOptions())
+	b.Cleanup(func() { os.Remove(path) })
+	return s
+}
+
+func benchOptions() buffer.Options {
+	return buffer.Options{Quota: 1 << 30, Uplinks: []string{"plant"}, RetainMS: retained * 1000}
+}
+
+func benchPath(b *testing.B) string {
 	dir := os.Getenv(benchDirEnv)
 	if dir == "" {
 		dir = b.TempDir()
 	}
-	path := filepath.Join(dir, "bench.db")
-	os.Remove(path)
-	s := open(b, path, buffer.Options{Quota: 1 << 30, Uplinks: []string{"plant"}, RetainMS: retained * 1000})
-	b.Cleanup(func() { os.Remove(path) })
-	return s
+	return filepath.Join(dir, "bench.db")
 }
 
 // load is what one commit carries.
@@ -124,7 +131,7 @@ func BenchmarkCommit(b *testing.B) {
 // the place of what grew old, features go out and are delivered, a checkpoint is
 // taken for each half million readings.
 func BenchmarkSteady(b *testing.B) {
-	for _, l := range []load{{20, 1, 0}, {1000, 10, 500}, {10_000, 20, 50}} {
+	for _, l := range []load{{1, 0, 0}, {10, 0, 0}, {100, 1, 0}, {1000, 10, 500}, {10_000, 20, 50}, {100_000, 200, 5}} {
 		b.Run(fmt.Sprintf("readings=%d", l.readings), func(b *testing.B) {
 			s := benchStore(b)
 			seq := uint64(1)
@@ -201,4 +208,29 @@ func BenchmarkBlocks(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(n)*1000/b.Elapsed().Seconds(), "readings/s")
+}
+
+// BenchmarkOpen opens a store with ten million readings in its journal and finds
+// where recovery begins.
+func BenchmarkOpen(b *testing.B) {
+	path := benchPath(b)
+	s := open(b, path, benchOptions())
+	defer os.Remove(path)
+	for seq := uint64(1); seq <= 10_000; seq++ {
+		c := load{readings: 1000}.commit(seq)
+		c.AtMS = 0
+		if seq >= 9999 {
+			c.Checkpoint = pattern(seq, 500_000)
+		}
+		commit(b, s, c)
+	}
+	s.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		s := open(b, path, benchOptions())
+		if _, _, last, err := s.Recover(); err != nil || last != 10_000 {
+			b.Fatal(last, err)
+		}
+		s.Close()
+	}
 }

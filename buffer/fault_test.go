@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,6 +177,30 @@ func TestSystemFaultsAreNoDamage(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
 		t.Errorf("files left behind: %v", files)
+	}
+}
+
+// What a power cut left of a file in the making is swept up; what only looks
+// like it is not.
+func TestLeftoversAreSweptUp(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "t[1].db")
+	for _, name := range []string{"t[1].db.new-123", "t[1].db.damaged-1", "t1.db.new-5"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, path, opts())
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	if want := []string{"t1.db.new-5", "t[1].db", "t[1].db.damaged-1"}; !slices.Equal(names, want) {
+		t.Errorf("left are %q, want %q", names, want)
 	}
 }
 

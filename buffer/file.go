@@ -134,9 +134,26 @@ func layOut(tx *bolt.Tx, st *state) error {
 	return writeState(tx, &arena{}, st)
 }
 
+// sweep removes what creating or compacting left behind when the power was cut.
+// The lock on the file that path names is held: nobody is doing either.
+func sweep(path string) {
+	left, err := filepath.Glob(globEscape.Replace(path) + newSuffix)
+	if err != nil {
+		return
+	}
+	for _, name := range left {
+		os.Remove(name)
+	}
+}
+
+// newSuffix is what the names of unfinished files end in.
+const newSuffix = ".new-*"
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
 // tempName reserves a name beside path for a file that will take its place.
 func tempName(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+newSuffix)
 	if err != nil {
 		return "", err
 	}
@@ -153,8 +170,10 @@ func publish(tmp, path string) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP) { // no links on this file system
 		err = os.Rename(tmp, path)
 	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	if err != nil {
+		if _, there := os.Lstat(path); there != nil {
+			return err
+		}
 	}
 	return syncFile(filepath.Dir(path))
 }

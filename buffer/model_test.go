@@ -28,12 +28,6 @@ type model struct {
 	delivered  map[string]uint64 // as on disk
 }
 
-func (m model) clone() model {
-	m.blocks, m.records, m.evidence = maps.Clone(m.blocks), maps.Clone(m.records), maps.Clone(m.evidence)
-	m.meta, m.delivered = maps.Clone(m.meta), maps.Clone(m.delivered)
-	return m
-}
-
 // machine drives a store and its model by the same steps.
 type machine struct {
 	path  string

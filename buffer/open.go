@@ -57,6 +57,7 @@ func openFile(path string, o Options, did *Opened) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	sweep(path)
 	if err = prepare(path, f, o, did); did.Compacted && err == nil {
 		f.Close()
 		f, err = lockFile(path)

@@ -199,7 +199,7 @@ func (f *pageFile) freelist() ([]uint64, error) {
 	}
 	le, body, n := binary.LittleEndian, p.data[pageHeadLen:], p.count
 	if n == 0xFFFF { // the count did not fit
-		n, body = int(min(le.Uint64(body), 1<<40)), body[8:]
+		n, body = int(min(le.Uint64(body), 1<<30)), body[8:]
 	}
 	if n > len(body)/8 {
 		return nil, pageError(p.id, "lists %d free pages, more than it holds", n)

@@ -51,12 +51,6 @@ type Opened struct {
 	Torn bool
 }
 
-// Path returns the name of the store's file.
-func (s *Store) Path() string { return s.path }
-
-// CreatedMS returns the wall time that was given when the store was created.
-func (s *Store) CreatedMS() int64 { return s.snapshot().CreatedMS }
-
 // Meta returns the named value, nil if there is none. It must not be changed.
 func (s *Store) Meta(name string) []byte {
 	s.mu.Lock()
