@@ -9,25 +9,9 @@ import (
 // watchFlush notes from when on the combiner's windows are to be flushed: when all
 // partitions have been idle for flush_after (I6).
 func (c *combiner) watchFlush() {
-	f := c.feature
-	if f.def.FlushAfterMS == 0 {
-		c.flushAt = never
-		return
-	}
-	since := reading.NoTime
-	for _, p := range c.parts {
-		if !p.idle {
-			c.flushAt = never
-			return
-		}
-		if p.since == reading.NoTime {
-			p.since = f.engine.now
-		}
-		since = max(since, p.since)
-	}
 	at := never
-	if since != reading.NoTime {
-		at = since + f.def.FlushAfterMS
+	if since := c.idleSince(); c.feature.def.FlushAfterMS > 0 && since != reading.NoTime {
+		at = since + c.feature.def.FlushAfterMS
 	}
 	if at == c.flushAt {
 		return
@@ -36,6 +20,22 @@ func (c *combiner) watchFlush() {
 	if at != never {
 		c.flushLater()
 	}
+}
+
+// idleSince is the gateway time from which all partitions have been idle, NoTime
+// if not all are.
+func (c *combiner) idleSince() int64 {
+	since := reading.NoTime
+	for _, p := range c.parts {
+		if !p.idle {
+			return reading.NoTime
+		}
+		if p.since == reading.NoTime {
+			p.since = c.feature.engine.now
+		}
+		since = max(since, p.since)
+	}
+	return since
 }
 
 // flushLater has the flush happen at its time. It is called again when a window
@@ -50,10 +50,15 @@ func (c *combiner) flushLater() {
 // nextFlush returns the gateway time of the next idle flush.
 func (f *feature) nextFlush() int64 {
 	for d := f.flushes.first(); d != nil; d = f.flushes.first() {
-		if d.item.flushAt == d.at && d.item.inFlush && d.item.open > 0 {
+		c := d.item
+		valid := c.flushAt == d.at && c.inFlush
+		if valid && c.open > 0 {
 			return d.at
 		}
-		f.flushes.pop().inFlush = false
+		f.flushes.pop()
+		if valid {
+			c.inFlush = false
+		}
 	}
 	return never
 }

@@ -78,11 +78,7 @@ func (k *key) carryChanged(at int) {
 			return
 		}
 		if w != nil {
-			if !w.dirty {
-				w.carried = true
-			}
-			w.dirty = true
-			f.engine.touch(w)
+			k.correctHeld(w)
 		}
 	}
 }
@@ -117,16 +113,30 @@ func (k *key) follow(w *window) *window {
 // endHold ends what is held at the time ns, unless it has ended before.
 func (k *key) endHold(ns int64) {
 	i := k.seq.from(ns) - 1
-	if i < 0 || k.seq.metaAt(i)&metaBreak != 0 {
+	if i < 0 || k.seq.metaAt(i)&metaEnd != 0 {
 		return
 	}
-	k.carryChanged(k.seq.insert(ns, 0, metaBreak|metaCarry, ""))
+	k.carryChanged(k.seq.insert(ns, 0, metaBreak|metaCarry|metaEnd, ""))
+	for _, w := range k.windows {
+		if w.fired && w.start*1e6 <= ns && ns < w.end*1e6 {
+			k.correctHeld(w)
+		}
+	}
+}
+
+// correctHeld has a window corrected whose held values have changed.
+func (k *key) correctHeld(w *window) {
+	if !w.dirty {
+		w.carried = true
+	}
+	w.dirty = true
+	k.feature.engine.touch(w)
 }
 
 // endSiblings ends the holds of the other lifecycles of the sensor at a reading of
 // this one, and this one's at theirs (H2).
 func (k *key) endSiblings(at int) {
-	if k.seq.metaAt(at)&metaCarry != 0 || !k.hasSiblings() {
+	if !k.hasSiblings() {
 		return
 	}
 	ns := k.seq.ns[at]
@@ -137,7 +147,7 @@ func (k *key) endSiblings(at int) {
 		}
 		o.endHold(ns)
 		for i := o.seq.from(ns + 1); i < o.seq.len(); i++ {
-			if o.seq.metaAt(i)&metaCarry == 0 {
+			if o.seq.metaAt(i)&metaEnd == 0 {
 				next = min(next, o.seq.ns[i])
 				break
 			}

@@ -96,14 +96,16 @@ func (t *idTable) insert(b uint64) {
 	for !t.put(b) {
 		t.resize(t.places() + t.places()/8 + 1)
 	}
-	t.n++
 }
 
-// put inserts b without counting it; false if the slack is used up.
+// put inserts b unless it is there; false if the slack is used up.
 func (t *idTable) put(b uint64) bool {
 	i := t.place(b)
 	for i < len(t.slots) && t.slots[i] != 0 && t.slots[i] < b {
 		i++
+	}
+	if i < len(t.slots) && t.slots[i] == b {
+		return true // forgotten once, and come again
 	}
 	end := i
 	for end < len(t.slots) && t.slots[end] != 0 {
@@ -114,6 +116,7 @@ func (t *idTable) put(b uint64) bool {
 	}
 	copy(t.slots[i+1:end+1], t.slots[i:end])
 	t.slots[i] = b
+	t.n++
 	return true
 }
 
@@ -237,10 +240,7 @@ func (s *idSet) addLate(d identity, now, keep int64) {
 		s.late = append(s.late, lateGroup{fromMS: now})
 		n++
 	}
-	t := &s.late[n-1].table
-	if found, _ := t.find(d); !found {
-		t.insert(d.bits)
-	}
+	s.late[n-1].table.insert(d.bits)
 }
 
 // findLate looks among late evidence that is still kept.

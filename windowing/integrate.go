@@ -31,8 +31,8 @@ func (k *key) integrate(w *window) (h held) {
 	}
 	for i := lo; i < hi; i++ {
 		m := k.seq.metaAt(i)
-		if m&metaCarry != 0 && m&metaBreak == 0 {
-			continue // known from elsewhere: it is for the windows after this one
+		if m&(metaCarry|metaEnd) == metaCarry {
+			continue // it is for the windows after this one
 		}
 		h.hold(k, cur, start, k.seq.ns[i])
 		if m&metaBreak != 0 {

@@ -30,7 +30,8 @@ const (
 	metaKind  meta = 7      // reading.Kind
 	metaBreak meta = 1 << 3 // the value ends a hold and is in no statistic
 	metaCarry meta = 1 << 4 // sets a carry-in and belongs to no window (H3, H4)
-	metaTop        = metaKind | metaBreak | metaCarry
+	metaEnd   meta = 1 << 5 // no reading: what was held ends here, in whichever window
+	metaTop        = metaKind | metaBreak | metaCarry | metaEnd
 )
 
 func (m meta) kind() reading.Kind { return reading.Kind(m & metaKind) }
