@@ -14,8 +14,14 @@ type cadence struct {
 	budget   float64       // bytes a day that may be written; 0 is no budget
 
 	last   time.Duration // of the last commit
-	tokens float64       // bytes that may be written now, at most one hour's worth
+	tokens float64       // bytes that may be written now, at most a day's worth
 	filled time.Duration // when tokens was brought up to date
+}
+
+// newCadence starts with a day's budget, so that a start after an outage is not
+// slowed by it.
+func newCadence(interval, minGap time.Duration, bytes int, budget float64) cadence {
+	return cadence{interval: interval, minGap: minGap, bytes: bytes, budget: budget, tokens: budget}
 }
 
 // commitOverhead is what one bbolt commit writes beyond its data: two leaf pages,
@@ -73,7 +79,6 @@ func (c *cadence) committed(now time.Duration, n int) {
 }
 
 func (c *cadence) refill(now time.Duration) {
-	hour := c.budget / 24
-	c.tokens = min(c.tokens+float64(now-c.filled)/float64(day)*c.budget, hour)
+	c.tokens = min(c.tokens+float64(now-c.filled)/float64(day)*c.budget, c.budget)
 	c.filled = now
 }

@@ -164,7 +164,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 
 // empty reports whether the batch has nothing to commit.
 func (p *pipeline) empty() bool {
-	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && len(p.events) == 0
+	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events) == 0
 }
 
 // now is gateway time as a duration; it never runs backward.

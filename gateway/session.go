@@ -103,10 +103,8 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
 		features: features, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
 		config: s.store.Meta(metaConfig), policies: map[string]clock.InputPolicy{},
-		cad: cadence{
-			interval: c.Store.CommitInterval.Std(), minGap: c.Store.CommitMinGap.Std(),
-			bytes: int(c.Store.CommitBytes), budget: float64(c.Store.DailyBudget),
-		},
+		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
+			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()),
 		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{},
 	}
