@@ -10,27 +10,52 @@ import (
 	"tidemark/windowing"
 )
 
-// clockEvent takes what the clock has to say; it is called from the clock's own
-// goroutines and must not block.
-func (p *pipeline) clockEvent(e clock.Event) {
-	p.clockMu.Lock()
-	p.clockEvents = append(p.clockEvents, e)
-	p.clockMu.Unlock()
+// tell has the pipeline run f before long, from whichever goroutine; it never
+// blocks.
+func (p *pipeline) tell(f func()) {
+	p.mailMu.Lock()
+	p.mail = append(p.mail, f)
+	p.mailMu.Unlock()
+	select {
+	case p.posted <- struct{}{}:
+	default:
+	}
 }
 
-// clockChanged looks at the clock after it has changed: the state is shown, its
-// events are recorded, and the first time that it is trusted the store gets its
-// generation.
-func (p *pipeline) clockChanged() {
-	p.clockMu.Lock()
-	events := p.clockEvents
-	p.clockEvents = nil
-	p.clockMu.Unlock()
-	for _, e := range events {
-		p.note(clockRecord(e, p.clk.Now().State))
+// readMail runs what others have told.
+func (p *pipeline) readMail() {
+	p.mailMu.Lock()
+	mail := p.mail
+	p.mail = nil
+	p.mailMu.Unlock()
+	for _, f := range mail {
+		f()
 	}
+}
+
+// clockEvent records what the clock has to say.
+func (p *pipeline) clockEvent(e clock.Event) {
+	p.tell(func() { p.note(clockRecord(e, p.clk.Now().State)) })
+}
+
+// undeliverable records that an uplink's broker can never take a record: it is
+// kept as evidence, and the loss goes upstream.
+func (p *pipeline) undeliverable(uplinkName string, a uplink.SetAside) {
+	p.tell(func() {
+		p.evidence = append(p.evidence, buffer.Evidence{
+			Kind: evidenceUndeliverable, AtMS: reading.FloorMS(p.clk.Now().WallNS), Data: a.Record.Data,
+		})
+		p.ledger.Counts.Lost["undeliverable"]++
+		p.note(p.event(uplink.EventLoss).Str("what", "undeliverable").Str("uplink", uplinkName).
+			Uint("seq", a.Record.Seq).Str("topic", a.Topic).Str("reason", a.Reason))
+	})
+}
+
+// clockChanged looks at the clock after it has changed: the state is shown, and
+// the first time that it is trusted the store gets its generation.
+func (p *pipeline) clockChanged() {
 	p.clockDirty = true
-	trusted := p.trusted()
+	trusted := p.clk.Trusted()
 	switch {
 	case p.clk.Now().State.Trusted():
 		p.health.set("clock", "")
@@ -42,12 +67,6 @@ func (p *pipeline) clockChanged() {
 	if p.ledger.Generation == 0 && trusted {
 		p.giveBirth()
 	}
-}
-
-// trusted reports whether readings can be judged against the gateway's clock.
-func (p *pipeline) trusted() bool {
-	inst := p.clk.Now()
-	return inst.State.Trusted() || inst.Segment.Method == reading.MethodLocal
 }
 
 // event begins a record of something that happens now.

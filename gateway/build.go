@@ -141,8 +141,8 @@ func inputPolicy(c *configs.Config, in *configs.Input) clock.InputPolicy {
 	return p
 }
 
-// engineConfig is the engine's configuration without the generation's floor.
-func engineConfig(c *configs.Config) (windowing.Config, error) {
+// EngineConfig is the engine's configuration without the generation's floor.
+func EngineConfig(c *configs.Config) (windowing.Config, error) {
 	out := windowing.Config{
 		FloorMS: reading.NoTime, DuplicateHorizonMS: c.Limits.DuplicateHorizon.MS(),
 		LateIdentityMS: c.Store.Retain.MS(), MaxOpenWindows: c.Limits.MaxOpenWindows, ForgetAfterMS: c.Limits.ForgetAfter.MS(),

@@ -35,6 +35,7 @@ func (p *pipeline) commit(now time.Duration) error {
 	c := buffer.Commit{}
 	p.reportLosses(&c)
 	c.Records = append(c.Records, p.events...)
+	c.Evidence = append(c.Evidence, p.evidence...)
 	if p.hasBlock(now) {
 		b := &p.batch
 		b.Seq, b.GatewayMS, b.WallNS, b.Clock, b.Emit = p.seq+1, inst.GatewayMS, inst.WallNS, inst.Segment, true
@@ -124,8 +125,9 @@ func eventRange(rs []reading.Reading) (lo, hi int64) {
 
 // The store's keys beside the ledger's.
 const (
-	metaClock  = "clock"  // what the clock must know after a restart
-	metaConfig = "config" // the engine's configuration in force, in its own form
+	metaClock   = "clock"   // what the clock must know after a restart
+	metaSources = "sources" // what is known of the sources' clocks
+	metaConfig  = "config"  // the engine's configuration in force, in its own form
 )
 
 // noteMeta puts the small values that must survive into the commit.
@@ -135,7 +137,11 @@ func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
 		c.Meta[metaClock] = p.clk.Persist()
 		p.clockDirty, p.clockSaved = false, now
 	}
-	if p.trusted() {
+	if now := p.now(); now-p.sourcesSaved >= saveSources || c.Checkpoint != nil {
+		c.Meta[metaSources] = p.clk.PersistSources()
+		p.sourcesSaved = now
+	}
+	if p.clk.Trusted() {
 		c.AtMS = reading.FloorMS(wallNS)
 	}
 	c.KeepFrom = p.ledger.PendingFrom
@@ -168,6 +174,10 @@ func msToNS(ms int64) int64 {
 	}
 	return ms * 1e6
 }
+
+// evidenceUndeliverable is the kind of evidence that is an outbox record no broker
+// would take. The other kinds are those of emissions.
+const evidenceUndeliverable byte = 128
 
 // commitBytes is about what a commit adds to the file.
 func commitBytes(c *buffer.Commit) int {

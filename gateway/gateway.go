@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidemark/configs"
+	"tidemark/reading"
 )
 
 // Options are what a gateway is given besides its configuration.
@@ -31,7 +32,12 @@ type Gateway struct {
 	opts Options
 	log  zerolog.Logger
 	now  atomic.Pointer[session]
+
+	aside setAside // a store that the last session could not use
 }
+
+// setAside is a store's file that was put out of the way.
+type setAside struct{ path, reason string }
 
 // New checks that the configuration can be run here and prepares the gateway.
 func New(cfg *configs.Config, o Options) (*Gateway, error) {
@@ -59,19 +65,23 @@ const (
 
 // Run opens the store, recovers and serves until ctx ends. A fault of the store
 // while serving ends that session only: everything is dropped, nothing is
-// acknowledged, and the store is opened and recovered again, as after a crash.
-// The error is one of the store that was met at the first start, or nil.
+// acknowledged, and the store is opened and recovered again, as after a crash. A
+// store that turns out to be damaged is set aside, and a new one takes its place.
+// The error is one that was met at the first start, or nil.
 func (g *Gateway) Run(ctx context.Context) error {
 	wait := reopenAfter
 	for first := true; ; first = false {
-		started, err := g.session(ctx)
-		if ctx.Err() != nil || err == nil {
+		o, err := g.session(ctx)
+		switch {
+		case ctx.Err() != nil || err == nil:
+			return err
+		case isDamage(err) && o.aside:
+			g.log.Error().Err(err).Str("kept_as", g.aside.path).Msg("the store is damaged and was set aside; a new one takes its place")
+			continue
+		case first && !o.served, !IsStorage(err):
 			return err
 		}
-		if first && !started.served || !IsStorage(err) {
-			return err
-		}
-		if started.lasted > stableSession {
+		if o.lasted > stableSession {
 			wait = reopenAfter
 		}
 		g.log.Error().Err(err).Dur("retry_in_ms", wait).Msg("the store failed: it is opened and recovered again; nothing unwritten was acknowledged")
@@ -87,6 +97,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 // outcome is how a session went.
 type outcome struct {
 	served bool
+	aside  bool // its store was set aside
 	lasted time.Duration
 }
 
@@ -94,22 +105,36 @@ type outcome struct {
 func (g *Gateway) session(ctx context.Context) (o outcome, err error) {
 	s, err := g.open()
 	if err != nil {
-		return o, err
+		return outcome{aside: g.aside.path != ""}, err
 	}
-	defer func() {
-		if cerr := s.store.Close(); err == nil && cerr != nil {
-			err = &storageError{fmt.Errorf("cannot close the store: %w", cerr)}
-		}
-	}()
 	g.now.Store(s)
-	defer g.now.Store(nil)
 	begin := s.pipe.now()
 	err = s.serve(ctx)
-	return outcome{served: true, lasted: s.pipe.now() - begin}, err
+	g.now.Store(nil)
+	o = outcome{served: true, lasted: s.pipe.now() - begin}
+	if cerr := g.leave(s, err); err == nil {
+		err = cerr
+	}
+	o.aside = g.aside.path != ""
+	return o, err
 }
 
-// drainTime bounds how long a shutdown waits for each stage.
-const drainTime = 5 * time.Second
+// leave closes the session's store, and sets it aside if the session ended
+// because what it holds cannot be read.
+func (g *Gateway) leave(s *session, why error) error {
+	if why != nil && isDamage(why) {
+		path, err := s.store.SetAside(why, reading.FloorMS(s.clk.Now().WallNS))
+		if err == nil {
+			g.aside = setAside{path, why.Error()}
+			return nil
+		}
+		g.log.Error().Err(err).Msg("the damaged store cannot be set aside")
+	}
+	if err := s.store.Close(); err != nil {
+		return &storageError{err: fmt.Errorf("cannot close the store: %w", err)}
+	}
+	return nil
+}
 
 // serve runs every part until ctx ends or one of them fails, then stops them in
 // the order of the data: readers, pipeline, uplinks, clock.

@@ -1,9 +1,6 @@
 package gateway
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "encoding/json"
 
 // metaLedger is the store's key for the ledger.
 const metaLedger = "ledger"
@@ -31,7 +28,7 @@ func decodeLedger(data []byte) (*ledger, error) {
 		return l, nil
 	}
 	if err := json.Unmarshal(data, l); err != nil {
-		return nil, fmt.Errorf("the store's ledger cannot be read: %w", err)
+		return nil, err
 	}
 	return l, nil
 }

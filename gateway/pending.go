@@ -38,7 +38,7 @@ var errEnough = errors.New("enough")
 // trusted. Their inputs catch up meanwhile (SEMANTICS G4), so that what waited
 // is windowed and not late.
 func (p *pipeline) resolvePending() error {
-	if !p.ledger.pendingExist() || p.ledger.Generation == 0 || !p.trusted() || !p.empty() {
+	if !p.ledger.pendingExist() || p.ledger.Generation == 0 || !p.clk.Trusted() || !p.empty() {
 		return nil
 	}
 	if !p.resolve.active {
@@ -70,7 +70,7 @@ func (p *pipeline) pendingChunk() (waiting []reading.Reading, next uint64, err e
 		}
 		batch, err := reading.DecodeBatch(b.Data)
 		if err != nil {
-			return &storageError{err}
+			return &storageError{err: err}
 		}
 		for _, r := range batch.Readings {
 			if r.Stamp.Disposition == reading.Pending {

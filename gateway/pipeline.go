@@ -42,25 +42,28 @@ type pipeline struct {
 	generation atomic.Uint64 // the ledger's, for others
 	ended      chan struct{} // closed when run has returned
 
-	clockMu     sync.Mutex
-	clockEvents []clock.Event // not yet recorded
+	posted chan struct{} // there is mail
+	mailMu sync.Mutex
+	mail   []func() // under mailMu; what others have told
 
-	seq        uint64 // last committed block
-	batch      reading.Batch
-	parcels    int
-	rejects    []rejected
-	acks       map[reading.Source]uint64
-	since      time.Duration // arrival of the batch's first parcel
-	stalled    bool
-	faults     rejectLog
-	events     []buffer.Record // waiting for the next commit
-	resolve    resolver
-	cost       int // readings stepped since the last checkpoint
-	prepared   *prepared
-	arena      []byte        // of the records of the commit that is being prepared
-	saved      time.Duration // when anything was last written
-	clockSaved time.Duration // when the clock's anchors were
-	clockDirty bool          // the clock's state or segment has changed since
+	seq          uint64 // last committed block
+	batch        reading.Batch
+	parcels      int
+	rejects      []rejected
+	acks         map[reading.Source]uint64
+	since        time.Duration // arrival of the batch's first parcel
+	stalled      bool
+	faults       rejectLog
+	events       []buffer.Record   // waiting for the next commit
+	evidence     []buffer.Evidence // likewise
+	resolve      resolver
+	cost         int // readings stepped since the last checkpoint
+	prepared     *prepared
+	arena        []byte        // of the records of the commit that is being prepared
+	saved        time.Duration // when anything was last written
+	clockSaved   time.Duration // when the clock's anchors were
+	sourcesSaved time.Duration // when the source clocks were
+	clockDirty   bool          // the clock's state or segment has changed since
 }
 
 // rejected is a Reject with its input.
@@ -112,6 +115,8 @@ func (p *pipeline) run(ctx context.Context) error {
 			p.stalled = true
 		case <-p.clk.Changed():
 			p.clockChanged()
+		case <-p.posted:
+			p.readMail()
 		case f := <-p.asked:
 			f()
 		case <-timer.C:
@@ -164,7 +169,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 
 // empty reports whether the batch has nothing to commit.
 func (p *pipeline) empty() bool {
-	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events) == 0
+	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events)+len(p.evidence) == 0
 }
 
 // now is gateway time as a duration; it never runs backward.
@@ -259,7 +264,7 @@ func (p *pipeline) write(now time.Duration) error {
 		p.health.full(err)
 		return nil
 	case err != nil:
-		return &storageError{fmt.Errorf("cannot commit block %d: %w", p.seq+1, err)}
+		return &storageError{err: fmt.Errorf("cannot commit block %d: %w", p.seq+1, err)}
 	}
 	p.health.full(nil)
 	p.settle(now)
@@ -288,15 +293,18 @@ func (p *pipeline) reset() {
 	p.batch.Marks = p.batch.Marks[:0]
 	p.batch.Config = nil
 	p.rejects = p.rejects[:0]
-	p.events = nil
+	p.events, p.evidence = nil, nil
 	p.parcels, p.stalled = 0, false
 }
 
 // Delivery cursors are written at most once a minute while nothing else is, the
-// clock's anchors once an hour: a day at rest costs the flash less than 1 MB.
+// clock's anchors once an hour: a day at rest costs the flash less than 1 MB. The
+// sources' clocks take about 100 bytes a device, so they ride along every few
+// minutes and with each checkpoint.
 const (
 	saveCursors = time.Minute
 	saveClock   = time.Hour
+	saveSources = 5 * time.Minute
 )
 
 // saveIdle writes what moved while nothing else was written.
@@ -313,7 +321,7 @@ func (p *pipeline) saveIdle(now time.Duration) error {
 		return nil
 	}
 	if err != nil {
-		return &storageError{fmt.Errorf("cannot save cursors and clock: %w", err)}
+		return &storageError{err: fmt.Errorf("cannot save cursors and clock: %w", err)}
 	}
 	return nil
 }
@@ -330,7 +338,7 @@ func (p *pipeline) checkpoint() error {
 	case errors.Is(err, buffer.ErrFull):
 		return nil // the next start steps the journal instead
 	case err != nil:
-		return &storageError{fmt.Errorf("cannot write the last checkpoint: %w", err)}
+		return &storageError{err: fmt.Errorf("cannot write the last checkpoint: %w", err)}
 	}
 	p.cost = 0
 	return nil

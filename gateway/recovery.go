@@ -13,10 +13,29 @@ import (
 
 // storageError is a fault of the store that ends the session; what is in memory
 // is dropped and the store opened again.
-type storageError struct{ err error }
+type storageError struct {
+	err     error
+	damaged bool // what the store holds cannot be understood; opening it again will not help
+}
 
 func (e *storageError) Error() string { return e.err.Error() }
 func (e *storageError) Unwrap() error { return e.err }
+
+// unreadable is the error of stored data that its checksum vouches for and that
+// cannot be understood all the same. What a later version wrote is no damage.
+func unreadable(what string, err error) error {
+	return &storageError{
+		err:     fmt.Errorf("%s cannot be read: %w", what, err),
+		damaged: !errors.Is(err, reading.ErrNewer) && !errors.Is(err, windowing.ErrNewer),
+	}
+}
+
+// isDamage reports whether only another store can help.
+func isDamage(err error) bool {
+	var se *storageError
+	var de *buffer.DamageError
+	return errors.As(err, &de) || errors.As(err, &se) && se.damaged
+}
 
 // recovered is what a store holds after its journal was stepped again.
 type recovered struct {
@@ -36,11 +55,11 @@ type recovered struct {
 func recoverEngine(store *buffer.Store) (*recovered, error) {
 	led, err := decodeLedger(store.Meta(metaLedger))
 	if err != nil {
-		return nil, &storageError{err}
+		return nil, unreadable("the store's ledger", err)
 	}
 	snapshot, from, last, err := store.Recover()
 	if err != nil {
-		return nil, &storageError{err}
+		return nil, &storageError{err: err}
 	}
 	r := &recovered{ledger: led, seq: last}
 	if r.engine, err = restoreEngine(snapshot); err != nil {
@@ -49,7 +68,7 @@ func recoverEngine(store *buffer.Store) (*recovered, error) {
 	err = store.Blocks(from+1, func(b buffer.Block) error { return r.step(b) })
 	var se *storageError
 	if err != nil && !errors.As(err, &se) {
-		err = &storageError{err}
+		err = &storageError{err: err}
 	}
 	return r, err
 }
@@ -62,7 +81,7 @@ func restoreEngine(snapshot []byte) (*windowing.Engine, error) {
 	}
 	e, err := windowing.Restore(snapshot)
 	if err != nil {
-		return nil, &storageError{fmt.Errorf("the store's checkpoint cannot be restored: %w", err)}
+		return nil, unreadable("the store's checkpoint", err)
 	}
 	return e, nil
 }
@@ -71,7 +90,7 @@ func restoreEngine(snapshot []byte) (*windowing.Engine, error) {
 func (r *recovered) step(b buffer.Block) error {
 	batch, err := reading.DecodeBatch(b.Data)
 	if err != nil {
-		return &storageError{fmt.Errorf("journal block %d: %w", b.Seq, err)}
+		return unreadable(fmt.Sprintf("journal block %d", b.Seq), err)
 	}
 	out := r.engine.Step(batch)
 	if digest := emissionDigest(out); r.mismatch == 0 && !bytes.Equal(digest[:], b.Digest[:]) {

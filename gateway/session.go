@@ -53,11 +53,11 @@ func (g *Gateway) open() (*session, error) {
 	s.notify = &notifier{on: g.opts.Notify, health: s.health, look: s.look, log: g.log}
 	store, opened, err := buffer.Open(g.cfg.Store.Path.String(), storeOptions(g.cfg, s.clk.Now().WallNS))
 	if err != nil {
-		return nil, &storageError{err}
+		return nil, &storageError{err: err}
 	}
 	s.store = store
 	if err := s.build(opened); err != nil {
-		_ = store.Close()
+		g.leave(s, err)
 		return nil, err
 	}
 	return s, nil
@@ -74,6 +74,11 @@ func (s *session) build(opened *buffer.Opened) error {
 			s.log.Warn().Err(err).Msg("the clock's last selection cannot be read; it starts unknown")
 		}
 	}
+	if data := s.store.Meta(metaSources); data != nil {
+		if err := s.clk.RestoreSources(data); err != nil {
+			s.log.Warn().Err(err).Msg("the sources' clocks are measured anew")
+		}
+	}
 	s.clk.ResumeGateway(rec.ledger.GatewayMS)
 	if s.pipe, err = newPipeline(s, rec); err != nil {
 		return err
@@ -81,7 +86,11 @@ func (s *session) build(opened *buffer.Opened) error {
 	s.log.Info().Uint64("block", rec.seq).Int("stepped_readings", rec.readings).
 		Dur("took_ms", time.Duration(s.clk.Now().BootNS-begin)).Msg("store open, engine recovered")
 	if opened.SetAside != "" {
-		s.pipe.noteSetAside(opened)
+		s.pipe.noteSetAside(opened.SetAside, opened.Reason)
+	}
+	if a := s.gateway.aside; a.path != "" {
+		s.pipe.noteSetAside(a.path, a.reason)
+		s.gateway.aside = setAside{}
 	}
 	if err := s.addReaders(); err != nil {
 		return err
@@ -95,7 +104,7 @@ func (s *session) build(opened *buffer.Opened) error {
 
 func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	c := s.gateway.cfg
-	features, err := engineConfig(c)
+	features, err := EngineConfig(c)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +114,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		config: s.store.Meta(metaConfig), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
-		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()),
+		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
 		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{},
 	}
 	for i := range c.Inputs {
@@ -140,10 +149,10 @@ func (p *pipeline) emitAnew(rec *recovered) {
 }
 
 // noteSetAside says that the store before this one could not be used.
-func (p *pipeline) noteSetAside(o *buffer.Opened) {
-	p.log.Error().Str("kept_as", o.SetAside).Str("reason", o.Reason).
+func (p *pipeline) noteSetAside(path, reason string) {
+	p.log.Error().Str("kept_as", path).Str("reason", reason).
 		Msg("the store could not be used and was set aside; a new one with a new generation takes its place")
-	p.note(p.event(uplink.EventStoreSetAside).Str("path", o.SetAside).Str("reason", o.Reason))
+	p.note(p.event(uplink.EventStoreSetAside).Str("path", path).Str("reason", reason))
 }
 
 // metaFilters is the store's key for the topic filters that the brokers' sessions
@@ -154,7 +163,7 @@ func (s *session) addReaders() error {
 	stale := map[string][]string{}
 	if data := s.store.Meta(metaFilters); data != nil {
 		if err := json.Unmarshal(data, &stale); err != nil {
-			return &storageError{fmt.Errorf("the stored topic filters cannot be read: %w", err)}
+			return &storageError{err: fmt.Errorf("the stored topic filters cannot be read: %w", err)}
 		}
 	}
 	filters := map[string][]string{}
@@ -182,7 +191,9 @@ func (s *session) addUplinks() error {
 		send.make = func(generation uint64) (*uplink.Uplink, error) {
 			f := &feed{outbox: s.store.Outbox(u.Name), generation: generation, log: s.log}
 			enc := uplink.Encoder{Gateway: s.gateway.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix}
-			return uplink.New(uplinkConfig(u, s.clk), f, enc, s.log)
+			cfg := uplinkConfig(u, s.clk)
+			cfg.SetAside = func(a uplink.SetAside) { s.pipe.undeliverable(u.Name, a) }
+			return uplink.New(cfg, f, enc, s.log)
 		}
 		if _, err := send.make(0); err != nil { // refuse what could never work before anything runs
 			return err

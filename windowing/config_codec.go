@@ -24,7 +24,7 @@ func DecodeConfig(src []byte) (*Config, error) {
 		return nil, errors.New("engine configuration: it is empty")
 	}
 	if src[0] != configVersion {
-		return nil, fmt.Errorf("engine configuration: version %d is not known here (%d is): use the release that wrote it", src[0], configVersion)
+		return nil, fmt.Errorf("engine configuration: version %d, known here is %d: %w", src[0], configVersion, ErrNewer)
 	}
 	w := wire{buf: src, at: 1, reading: true}
 	c := new(Config)

@@ -22,16 +22,19 @@ func (e *Engine) AppendSnapshot(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(w.buf[from:], castagnoli))
 }
 
+// ErrNewer is wrapped by the errors about a snapshot or a configuration that a
+// later version wrote: it is sound, and that version is what reads it.
+var ErrNewer = errors.New("written by a newer version of tidemark: install that version or a later one")
+
 // Restore returns an engine that continues exactly where the snapshot was taken.
-// It fails on damage and on a snapshot of a newer version.
+// It fails on damage, and with ErrNewer on a snapshot of a later version.
 func Restore(snapshot []byte) (*Engine, error) {
 	if len(snapshot) < 5 {
 		return nil, errors.New("engine snapshot: it is shorter than any can be")
 	}
 	body, sum := snapshot[:len(snapshot)-4], binary.LittleEndian.Uint32(snapshot[len(snapshot)-4:])
 	if snapshot[0] != snapshotVersion {
-		return nil, fmt.Errorf("engine snapshot: version %d is not known here (%d is): use the release that wrote it, or re-step the journal",
-			snapshot[0], snapshotVersion)
+		return nil, fmt.Errorf("engine snapshot: version %d, known here is %d: %w", snapshot[0], snapshotVersion, ErrNewer)
 	}
 	if crc32.Checksum(body, castagnoli) != sum {
 		return nil, errors.New("engine snapshot: the checksum does not hold, it is damaged: use the older checkpoint")

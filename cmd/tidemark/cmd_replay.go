@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/configs"
+	"tidemark/gateway"
 	"tidemark/reading"
 	"tidemark/windowing"
 	"tidemark/windowing/trace"
@@ -20,6 +21,7 @@ import (
 
 // replayFlags are the flags of `tidemark replay` at their defaults.
 type replayFlags struct {
+	file                                                string
 	window, offset, outOfOrderness, idleAfter, lateness millis
 	watermarks, scope                                   string
 	functions, emit                                     []string
@@ -41,8 +43,8 @@ func newReplayCmd() *cobra.Command {
 		Short: "Run the engine over a recorded trace",
 		Long: "Runs the engine over a recorded trace, one operation a line, and prints what comes\n" +
 			"out as JSON lines; after is the number of the operation that caused it, from 0.\n" +
-			"One feature named replay, version 1, is computed over every sensor. Time is the\n" +
-			"trace's own; the same trace gives the same bytes. - reads standard input.",
+			"Without -c one feature named replay, version 1, is computed over every sensor. Time\n" +
+			"is the trace's own; the same trace gives the same bytes. - reads standard input.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := f.config()
@@ -57,6 +59,7 @@ func newReplayCmd() *cobra.Command {
 		},
 	}
 	fl := cmd.Flags()
+	fl.StringVarP(&f.file, "config", "c", "", "configuration `FILE` whose features are computed instead")
 	fl.Var(&f.window, "window", "size of the windows")
 	fl.Var(&f.offset, "offset", "offset of the windows from 1970-01-01T00:00:00Z")
 	fl.Var(&f.outOfOrderness, "out-of-orderness", "how far the watermark stays behind the highest time seen")
@@ -67,6 +70,9 @@ func newReplayCmd() *cobra.Command {
 	fl.StringSliceVar(&f.functions, "functions", []string{"count", "sum", "mean"}, "statistics of a window")
 	fl.StringSliceVar(&f.emit, "emit", []string{"feature", "late", "closed", "duplicate", "quarantine"},
 		"lines to print: these, and watermark")
+	for _, name := range []string{"window", "offset", "out-of-orderness", "idle-after", "allowed-lateness", "scope", "functions"} {
+		cmd.MarkFlagsMutuallyExclusive("config", name)
+	}
 	return cmd
 }
 
@@ -79,14 +85,24 @@ func (f *replayFlags) config() (windowing.Config, error) {
 	if f.watermarks != "generated" && f.watermarks != "explicit" {
 		return windowing.Config{}, fmt.Errorf("--watermarks %q is neither generated nor explicit", f.watermarks)
 	}
-	return windowing.Config{
-		Features: []windowing.Feature{{
-			ID:     windowing.FeatureID{Name: "replay", Version: 1},
-			SizeMS: f.window.ms(), OffsetMS: f.offset.ms(), OutOfOrdernessMS: f.outOfOrderness.ms(),
-			AllowedLatenessMS: f.lateness.ms(), IdleAfterMS: f.idleAfter.ms(), Scope: scope, Functions: f.functions,
-		}},
-		FloorMS: reading.NoTime, LateIdentityMS: windowing.Forever, Explicit: f.watermarks == "explicit",
-	}, nil
+	cfg := windowing.Config{Features: []windowing.Feature{{
+		ID:     windowing.FeatureID{Name: "replay", Version: 1},
+		SizeMS: f.window.ms(), OffsetMS: f.offset.ms(), OutOfOrdernessMS: f.outOfOrderness.ms(),
+		AllowedLatenessMS: f.lateness.ms(), IdleAfterMS: f.idleAfter.ms(), Scope: scope, Functions: f.functions,
+	}}}
+	if f.file != "" {
+		file, err := configs.Load(f.file)
+		if err != nil {
+			return cfg, err
+		}
+		if cfg, err = gateway.EngineConfig(file); err != nil {
+			return cfg, fmt.Errorf("%s: %w", f.file, err)
+		}
+	}
+	// A trace has no birth, and ends before its evidence would be forgotten (D3).
+	cfg.FloorMS, cfg.LateIdentityMS = reading.NoTime, windowing.Forever
+	cfg.Explicit = f.watermarks == "explicit"
+	return cfg, nil
 }
 
 // shown tells which kinds of emission are printed.

@@ -128,3 +128,20 @@ func TestReplayTellsWhenItCannotWrite(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errOut.String())
 	}
 }
+
+// With -c the features of the file are computed, and flags that would define one
+// are refused.
+func TestReplayOfAConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.yaml")
+	text := strings.Replace(validConfig, "{name: f}", "{name: hot, version: 3, window: 1m, out_of_orderness: 0s, functions: [max]}", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := replayOK(t, []string{"-c", file, "--emit", "feature"}, strings.ReplaceAll(contractTrace, `"input":"A"`, `"input":"a"`))
+	if !strings.Contains(out, `"feature":"hot","version":3,"window_start":"2026-01-01T12:00:00Z","window_end":"2026-01-01T12:01:00Z"`) {
+		t.Error(out)
+	}
+	if code, _, errOut := runReplay(t, []string{"-c", file, "--window", "5m"}, ""); code != exitUsage || !strings.Contains(errOut, "config") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}

@@ -42,7 +42,6 @@ func TestMatchTopic(t *testing.T) {
 		}
 		got := "-"
 		if n, ok := p.match(c.topic); ok {
-			got = strings.Join(n[assetPart:], " ")
 			got = strings.Join([]string{n[assetPart], n[devicePart], n[sensorPart], n[lifecyclePart]}, " ")
 		}
 		if got != c.want {

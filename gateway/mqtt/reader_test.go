@@ -497,7 +497,7 @@ func TestNewRefusesConfiguration(t *testing.T) {
 	f("subscribe", func(c *mqtt.Config) { c.Subscriptions = nil })
 	f("keep_alive", func(c *mqtt.Config) { c.KeepAlive = time.Millisecond })
 	f("session_expiry", func(c *mqtt.Config) { c.SessionExpiry = time.Millisecond })
-	f("max_payload", func(c *mqtt.Config) { c.MaxPayload = 1 << 40 })
+	f("max_payload", func(c *mqtt.Config) { c.MaxPayload = 1 << 30 })
 	f("belong together", func(c *mqtt.Config) { c.TLS.Cert = "x" })
 	f("topic", func(c *mqtt.Config) { c.Subscriptions = []mqtt.Subscription{{Topic: "a/#/b"}} })
 }
