@@ -1,0 +1,293 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidemark/buffer"
+	"tidemark/configs"
+	"tidemark/reading"
+	"tidemark/uplink"
+)
+
+// bench is a gateway without connections: the pipeline, its store and its clock.
+type bench struct {
+	*session
+	t     *testing.T
+	stop  context.CancelFunc
+	ended chan error
+	acked *acknowledged
+	token uint64
+}
+
+// acknowledged is a source that remembers what it was told.
+type acknowledged struct {
+	mu    sync.Mutex
+	token uint64
+	more  chan struct{}
+}
+
+func (a *acknowledged) Committed(token uint64) {
+	a.mu.Lock()
+	a.token = token
+	a.mu.Unlock()
+	select {
+	case a.more <- struct{}{}:
+	default:
+	}
+}
+
+const benchConfig = `
+gateway: {id: bench}
+clock: {trust: %s}
+store: {path: %s, quota: 64MiB, commit_interval: 10ms, commit_min_gap: 1ms}
+web: {listen: ""}
+inputs:
+  - name: in
+    mqtt:
+      url: mqtt://127.0.0.1:1
+      subscribe: [{topic: "t/{asset}", format: json, sensors: {temp: {}}}]
+features:
+  - {name: f, version: 1, select: {input: in}, window: 20s, out_of_orderness: 1s, allowed_lateness: 2s, functions: [count, sum]}
+uplinks:
+  - {name: up, mqtt: {url: "mqtt://127.0.0.1:1"}}
+`
+
+func benchGateway(t *testing.T, store, trust string) *Gateway {
+	t.Helper()
+	cfg, err := configs.Parse("bench.yaml", fmt.Appendf(nil, benchConfig, trust, store), "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(cfg, Options{Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// start opens a session and runs its pipeline and clock.
+func start(t *testing.T, store, trust string) *bench {
+	t.Helper()
+	s, err := benchGateway(t, store, trust).open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &bench{session: s, t: t, stop: cancel, ended: make(chan error, 1), acked: &acknowledged{more: make(chan struct{}, 1)}}
+	clocked := make(chan error, 1)
+	go func() { clocked <- s.clk.Run(ctx) }()
+	go func() {
+		err := s.pipe.run(ctx)
+		<-clocked
+		b.ended <- err
+	}()
+	t.Cleanup(b.end)
+	return b
+}
+
+// end stops the session as a shutdown does.
+func (b *bench) end() {
+	if b.stop == nil {
+		return
+	}
+	b.stop()
+	b.stop = nil
+	if err := <-b.ended; err != nil {
+		b.t.Error(err)
+	}
+	b.socket.ln.Close()
+	if err := b.store.Close(); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// bring delivers readings of one sensor with these source times and waits for
+// the acknowledgement.
+func (b *bench) bring(sourceNS ...int64) {
+	b.t.Helper()
+	now := b.clk.Now()
+	pc := reading.Parcel{Input: "in", Source: b.acked}
+	for _, ns := range sourceNS {
+		pc.Readings = append(pc.Readings, reading.Reading{
+			Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "a", Sensor: "temp"}), Value: reading.IntValue(1),
+			Source: reading.SourceTime{NS: ns, Zoned: true}, ServerNS: reading.NoTime, IngestNS: now.WallNS,
+			Stamp: reading.Stamp{Clock: now.Segment, IngestBound: now.Bound()},
+		})
+	}
+	b.token++
+	pc.Token = b.token
+	if err := b.pipe.Deliver(context.Background(), pc); err != nil {
+		b.t.Fatal(err)
+	}
+	deadline := time.After(10 * time.Second)
+	for {
+		b.acked.mu.Lock()
+		done := b.acked.token >= pc.Token
+		b.acked.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-b.acked.more:
+		case <-deadline:
+			b.t.Fatal("no acknowledgement came")
+		}
+	}
+}
+
+func (b *bench) counts() InputCounts {
+	b.t.Helper()
+	st, err := b.status(context.Background())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !st.Conserved {
+		b.t.Errorf("the sums do not add up: %+v", st.Inputs)
+	}
+	return st.Inputs[0].Counts
+}
+
+// What arrives while the clock is unknown is kept, survives a restart, and is
+// judged and counted once the clock is trusted.
+func TestPendingReadingsAreJudgedWhenTheClockIsTrusted(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, store, "checked")
+	base := b.clk.Now().WallNS
+	b.bring(base, base+1e6, base+2e6)
+	if c := b.counts(); c.Pending != 3 || c.PendingNow() != 3 || c.Accepted != 0 {
+		t.Fatalf("with an unknown clock: %+v, want 3 pending", c)
+	}
+	b.end()
+
+	b = start(t, store, "local")
+	b.bring(base + 3e6)
+	var c InputCounts
+	for range 100 { // each empty parcel waits for one more commit
+		if c = b.counts(); c.PendingNow() == 0 {
+			break
+		}
+		b.bring()
+	}
+	if c.PendingAccepted+c.PendingDuplicate+c.PendingQuarantined != 3 || c.Accepted != 1 || c.Received != 4 {
+		t.Errorf("with a trusted clock: %+v, want 3 decided and 1 accepted", c)
+	}
+}
+
+// The sums are exact after a restart, and a reading that comes again is known.
+func TestRestartKeepsSumsAndIdentity(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, store, "local")
+	base := b.clk.Now().WallNS
+	b.bring(base, base+1e6)
+	gen := b.pipe.generation.Load()
+	b.end()
+
+	b = start(t, store, "local")
+	b.bring(base, base+1e6, base+2e6)
+	if c := b.counts(); c.Received != 5 || c.Accepted != 3 || c.Duplicate != 2 {
+		t.Errorf("after a restart: %+v, want 3 accepted and 2 duplicates of 5", c)
+	}
+	if again := b.pipe.generation.Load(); again != gen {
+		t.Errorf("the generation changed from %d to %d", gen, again)
+	}
+}
+
+// Law 2: a journal that gives other emissions than were committed with it makes
+// a new generation, under which they are emitted anew.
+func TestOtherEmissionsThanCommittedGoOutAnew(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, store, "local")
+	base := b.clk.Now().WallNS
+	b.bring(base-25e9, base) // the first window fires with this block
+	gen := b.pipe.generation.Load()
+	b.store.FlushCursors()
+	blocks := readBlocks(t, b.store)
+	b.end()
+
+	// The same journal, but the last block's digest is another, and there is no
+	// checkpoint to start behind it.
+	forged := filepath.Join(t.TempDir(), "f.db")
+	forge(t, b.store, forged, blocks)
+
+	b = start(t, forged, "local")
+	if again := b.pipe.generation.Load(); again != gen+1 {
+		t.Errorf("generation %d after a mismatch, want %d", again, gen+1)
+	}
+	b.bring(base + 1e6)
+	var kinds []byte
+	for _, r := range outbox(t, b.store) {
+		kinds = append(kinds, r.Kind)
+	}
+	if len(kinds) < 2 || kinds[0] != uplink.KindEvent {
+		t.Errorf("the outbox holds kinds %v, want the mismatch event and the emissions", kinds)
+	}
+}
+
+func readBlocks(t *testing.T, s *buffer.Store) (bs []buffer.Block) {
+	t.Helper()
+	if err := s.Blocks(1, func(b buffer.Block) error { bs = append(bs, b); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return bs
+}
+
+// forge writes the blocks into a new store, with the last digest changed.
+func forge(t *testing.T, from *buffer.Store, path string, blocks []buffer.Block) {
+	t.Helper()
+	s, _, err := buffer.Open(path, buffer.Options{Quota: 64 << 20, Uplinks: []string{"up"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks[len(blocks)-1].Digest[0] ^= 1
+	for i := range blocks {
+		c := buffer.Commit{Block: &blocks[i], Meta: map[string][]byte{metaLedger: from.Meta(metaLedger), metaConfig: from.Meta(metaConfig)}}
+		if err := s.Commit(&c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func outbox(t *testing.T, s *buffer.Store) []buffer.StoredRecord {
+	t.Helper()
+	rs, err := s.Outbox("up").Next(nil, 1000, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rs
+}
+
+// A store whose content cannot be understood is set aside, and the gateway goes
+// on with a new one.
+func TestUnreadableJournalIsSetAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	s, _, err := buffer.Open(path, buffer.Options{Quota: 64 << 20, Uplinks: []string{"up"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(&buffer.Commit{Block: &buffer.Block{Seq: 1, MinMS: reading.NoTime, MaxMS: reading.NoTime, Data: []byte("\x01no batch")}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g := benchGateway(t, path, "local")
+	g.opts.Ready = cancel
+	if err := g.Run(ctx); err != nil {
+		t.Fatalf("the gateway did not go on: %v", err)
+	}
+	kept, err := filepath.Glob(path + ".damaged-*")
+	if err != nil || len(kept) == 0 {
+		t.Errorf("the damaged store is gone: %v, %v", kept, err)
+	}
+}
