@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"tidemark/reading"
 )
 
 func TestCadenceDue(t *testing.T) {
@@ -62,17 +64,42 @@ func TestCadenceBudgetHolds(t *testing.T) {
 func TestRejectLogRecordsOncePerMinute(t *testing.T) {
 	var l rejectLog
 	k := rejectKey{"in", "malformed", "not_json"}
-	type step struct {
+	j := &reading.Reject{Reason: "not_json", ID: "7"}
+	for i, s := range []struct {
 		atMS  int64
-		count uint64
-		rec   bool
-	}
-	for i, s := range []step{{0, 1, true}, {1, 0, false}, {59_999, 0, false}, {60_000, 3, true}, {60_001, 0, false}} {
-		if count, rec := l.note(k, s.atMS); count != s.count || rec != s.rec {
-			t.Errorf("step %d: %d, %v, want %d, %v", i, count, rec, s.count, s.rec)
+		count uint64 // of the record that is due; 0: none is
+	}{{0, 1}, {1, 0}, {59_999, 0}, {60_000, 3}, {60_001, 0}} {
+		record, keep := l.note(k, j, s.atMS)
+		if record != (s.count > 0) || !keep {
+			t.Errorf("step %d: record %v, keep %v", i, record, keep)
+		}
+		if record {
+			if run := l.take(k, s.atMS); run.count != s.count || run.sample.ID != "7" {
+				t.Errorf("step %d: the record stands for %d, want %d", i, run.count, s.count)
+			}
 		}
 	}
-	if _, rec := l.note(rejectKey{"in", "malformed", "too_large"}, 60_001); !rec {
+	if record, _ := l.note(rejectKey{"in", "malformed", "too_large"}, j, 60_001); !record {
 		t.Error("another reason must have a record of its own")
+	}
+	// The flood ends: what came after the last record is still owed.
+	if ks := l.ripe(120_002); len(ks) == 0 || l.runs[k].count != 1 {
+		t.Errorf("owed after the flood: %v", ks)
+	}
+}
+
+func TestRejectEvidenceIsBounded(t *testing.T) {
+	var l rejectLog
+	kept := 0
+	for range 10 * rejectKeep {
+		if _, keep := l.note(rejectKey{"in", "malformed", "x"}, &reading.Reject{ID: "1"}, 0); keep {
+			kept++
+		}
+	}
+	if kept != rejectKeep {
+		t.Errorf("%d kept as evidence, want %d", kept, rejectKeep)
+	}
+	if _, keep := l.note(rejectKey{"in", "malformed", "y"}, &reading.Reject{}, 0); keep {
+		t.Error("a reject without an identity was kept")
 	}
 }

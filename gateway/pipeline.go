@@ -190,6 +190,7 @@ func (p *pipeline) advance() (time.Duration, error) {
 	if p.prepared != nil {
 		return p.retry(now)
 	}
+	p.sweepRejects()
 	if err := p.resolvePending(); err != nil {
 		return 0, err
 	}
