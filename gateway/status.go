@@ -8,7 +8,6 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/clock"
-	"tidemark/windowing"
 )
 
 // Status is what the gateway knows about itself, as `tidemark status --json`
@@ -24,7 +23,7 @@ type Status struct {
 
 	Clock     clock.Status      `json:"clock"`
 	Inputs    []InputStatus     `json:"inputs"`
-	Features  windowing.Status  `json:"features"`
+	Features  []FeatureStatus   `json:"features"`
 	Uplinks   []UplinkStatus    `json:"uplinks"`
 	Store     buffer.Stats      `json:"store"`
 	Block     uint64            `json:"block"`     // last committed journal block
@@ -108,7 +107,10 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 // describe fills in what belongs to the pipeline.
 func (p *pipeline) describe(st *Status) {
 	st.Generation, st.Block = p.ledger.Generation, p.seq
-	st.Features = p.engine.Status()
+	es := p.engine.Status()
+	for i := range es.Features {
+		st.Features = append(st.Features, newFeatureStatus(&es.Features[i]))
+	}
 	st.Emitted, st.Lost = maps.Clone(p.ledger.Counts.Emitted), maps.Clone(p.ledger.Counts.Lost)
 	for _, name := range p.inputs {
 		c := *p.ledger.Counts.input(name)

@@ -4,6 +4,7 @@ import (
 	"tidemark/gateway/mqtt"
 	"tidemark/reading"
 	"tidemark/uplink"
+	"tidemark/windowing"
 )
 
 // ReaderStatus is the connection of an input.
@@ -57,4 +58,35 @@ func newUplinkStatus(s uplink.Status) UplinkStatus {
 		u.LastAck = rfc3339(s.LastAckNS)
 	}
 	return u
+}
+
+// FeatureStatus is one feature of the engine.
+type FeatureStatus struct {
+	Name        string   `json:"name"`
+	Version     int      `json:"version"`
+	Disabled    string   `json:"disabled"`  // the fault, empty if it runs
+	Watermark   string   `json:"watermark"` // the lowest of its keys'; empty before the first
+	HeldBy      []string `json:"held_by"`   // partitions that hold the watermark back
+	Active      []string `json:"active"`
+	Idle        []string `json:"idle"`
+	Stalled     []string `json:"stalled"`
+	Keys        int      `json:"keys"`
+	OpenWindows int      `json:"open_windows"`
+	// (reading, window) pairs; together they are what was assigned (law 5).
+	Windowed uint64 `json:"windowed"`
+	Late     uint64 `json:"late"`
+	Excluded uint64 `json:"excluded"`
+}
+
+func newFeatureStatus(s *windowing.FeatureStatus) FeatureStatus {
+	f := FeatureStatus{
+		Name: s.Feature.Name, Version: s.Feature.Version, Disabled: s.Disabled, HeldBy: s.HeldBy,
+		Active: s.Inputs.Active, Idle: s.Inputs.Idle, Stalled: s.Inputs.Stalled,
+		Keys: s.Keys, OpenWindows: s.OpenWindows, Windowed: s.Windowed, Late: s.Late, Excluded: s.Excluded,
+	}
+	if s.WatermarkMS != reading.NoTime {
+		b := reading.AppendJSONTimeMS(nil, s.WatermarkMS)
+		f.Watermark = string(b[1 : len(b)-1])
+	}
+	return f
 }

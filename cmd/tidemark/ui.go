@@ -108,9 +108,12 @@ func printStatus(w io.Writer, st *gateway.Status) error {
 			fmt.Fprintf(&b, "          %s\n", in.Reader.Problem)
 		}
 	}
-	for _, f := range st.Features.Features {
+	for _, f := range st.Features {
 		fmt.Fprintf(&b, "feature   %-16s watermark %s, %d keys, %d open windows; windowed %d, late %d, excluded %d\n",
-			f.Feature.Name, watermark(f.WatermarkMS), f.Keys, f.OpenWindows, f.Windowed, f.Late, f.Excluded)
+			f.Name, orNever(f.Watermark), f.Keys, f.OpenWindows, f.Windowed, f.Late, f.Excluded)
+		if f.Disabled != "" {
+			fmt.Fprintf(&b, "          disabled: %s\n", f.Disabled)
+		}
 		if len(f.HeldBy) > 0 {
 			fmt.Fprintf(&b, "          held back by %s\n", strings.Join(f.HeldBy, ", "))
 		}
@@ -145,14 +148,6 @@ func milliseconds(ns int64) string {
 		return "unknown"
 	}
 	return strconv.FormatFloat(float64(ns)/1e6, 'f', 1, 64) + " ms"
-}
-
-func watermark(ms int64) string {
-	if ms == reading.NoTime {
-		return "none yet"
-	}
-	b := reading.AppendJSONTimeMS(nil, ms)
-	return string(b[1 : len(b)-1])
 }
 
 func orNever(t string) string {

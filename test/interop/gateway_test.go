@@ -131,7 +131,7 @@ func (s *service) conserved(distinct, repeated int) func() error {
 		case c.Malformed+c.Unmatched+c.Quarantined != 0:
 			return fmt.Errorf("something was not taken: %+v, %v, %v", c, in.Quarantine, in.Rejects)
 		}
-		f := st.Features.Features[0]
+		f := st.Features[0]
 		if assigned := f.Windowed + f.Late + f.Excluded; assigned != accepted {
 			return fmt.Errorf("%d readings were accepted, %d assigned: windowed %d, late %d, excluded %d", accepted, assigned, f.Windowed, f.Late, f.Excluded)
 		}
