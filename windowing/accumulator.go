@@ -37,6 +37,7 @@ type accumulator struct {
 	numbers              uint64
 	floats               uint64 // of the numbers
 	sum                  exact
+	room                 [4]uint64 // for the limbs of sum
 	low, high            bound
 	gaps                 gaps
 	state                reading.ClockState

@@ -9,16 +9,25 @@ import (
 
 // dueEvent is a first result or a closing that a watermark has reached.
 type dueEvent struct {
-	due   int64
-	close bool
-	w     *window
+	due, end int64
+	close    bool
+	feature  int32
+	rank     uint32 // of the key's name
+	w        *window
+}
+
+func (w *window) event(due int64, closing bool) dueEvent {
+	return dueEvent{due: due, end: w.end, close: closing, feature: int32(w.key.feature.index), rank: w.key.name.rank, w: w}
 }
 
 // compareDue is the order of F4: due time, window end, a result before a closing,
 // then asset, sensor, lifecycle, feature.
 func compareDue(a, b dueEvent) int {
-	if c := cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.w.end, b.w.end)); c != 0 {
-		return c
+	if a.due != b.due {
+		return cmp.Compare(a.due, b.due)
+	}
+	if a.end != b.end {
+		return cmp.Compare(a.end, b.end)
 	}
 	if a.close != b.close {
 		if b.close {
@@ -26,7 +35,10 @@ func compareDue(a, b dueEvent) int {
 		}
 		return 1
 	}
-	return compareWindows(a.w, b.w)
+	if a.rank != b.rank {
+		return cmp.Compare(a.rank, b.rank)
+	}
+	return cmp.Compare(a.feature, b.feature)
 }
 
 // retake takes the minimum anew where it may have changed, says the new
@@ -57,13 +69,14 @@ func (e *Engine) retake() {
 // fall runs what fell due in the combiners that advanced (F4, F6).
 func (e *Engine) fall() {
 	e.due = e.due[:0]
+	e.rank()
 	for _, c := range e.advanced {
 		e.collect(c)
 	}
 	if len(e.due) > 0 {
-		e.rank()
 		slices.SortFunc(e.due, compareDue)
 		e.out.Emissions = slices.Grow(e.out.Emissions, len(e.due))
+		e.values = slices.Grow(e.values, e.statistics())
 		for next := range e.due {
 			e.runChain(&e.due[next])
 			e.runDue(e.due[next])
@@ -74,6 +87,17 @@ func (e *Engine) fall() {
 		c.closeBehind()
 	}
 	clear(e.due)
+}
+
+// statistics is how many statistics the due results have.
+func (e *Engine) statistics() int {
+	n := 0
+	for i := range e.due {
+		if d := &e.due[i]; !d.close {
+			n += len(d.w.key.feature.funcs)
+		}
+	}
+	return n
 }
 
 // collect lists what the combiner's watermark has reached.
@@ -87,10 +111,10 @@ func (e *Engine) collect(c *combiner) {
 		closing := s.end-1+lateness <= c.wm
 		for _, w := range s.windows {
 			if !w.fired {
-				e.due = append(e.due, dueEvent{due: s.end - 1, w: w})
+				e.due = append(e.due, w.event(s.end-1, false))
 			}
 			if closing {
-				e.due = append(e.due, dueEvent{due: s.end - 1 + lateness, close: true, w: w})
+				e.due = append(e.due, w.event(s.end-1+lateness, true))
 			}
 		}
 	}
@@ -149,9 +173,9 @@ func (e *Engine) chainIn(w *window) {
 		return
 	}
 	e.rank()
-	e.chain.push(w.end-1, dueEvent{due: w.end - 1, w: w})
+	e.chain.push(w.end-1, w.event(w.end-1, false))
 	if cleanup := w.end - 1 + c.feature.def.AllowedLatenessMS; cleanup <= c.wm {
-		e.chain.push(cleanup, dueEvent{due: cleanup, close: true, w: w})
+		e.chain.push(cleanup, w.event(cleanup, true))
 	}
 }
 

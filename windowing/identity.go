@@ -45,107 +45,127 @@ func (d identity) nonzero() identity {
 	return d
 }
 
-// idTable is a set of identities: an array in ascending order with gaps (zeros),
-// in which each stands at or a little after its proportional place. A search
-// starts there and ends at the first that is larger, so the table can be nearly
-// full. The zero idTable is empty.
+// idTable is a set of identities in three parts: the latest sixteen as they came,
+// a sorted run of a few hundred, and the sorted rest. Each part is merged into the
+// next when it is full, so that inserting costs a little sequential work and
+// nothing is left empty. A sorted part is searched from the place that an even
+// spread would give. The zero idTable is empty.
 type idTable struct {
-	slots []uint64
-	n     int
+	rest, run []uint64
+	fresh     [16]uint64
+	n         uint8 // of fresh
 }
 
-const (
-	idSlack    = 24        // slots after the last proportional place
-	idMinSlots = 8         // proportional places of the smallest table
-	idFull     = 15.0 / 16 // share of the places filled before the table grows
-)
+// minRun is the longest run of a small table; in large ones it is a 64th of the
+// rest.
+const minRun = 512
 
-func (t *idTable) places() int { return len(t.slots) - idSlack }
-
-func (t *idTable) place(b uint64) int {
-	hi, _ := bits.Mul64(b&^0xff, uint64(t.places()))
-	return int(hi)
-}
+func (t *idTable) len() int { return len(t.rest) + len(t.run) + int(t.n) }
 
 // find reports whether d is in t, and whether with other content.
 func (t *idTable) find(d identity) (found, conflict bool) {
-	if t.n == 0 {
-		return false, false
-	}
 	key := d.bits >> 8
-	for _, s := range t.slots[t.place(d.bits):] {
-		switch {
-		case s == 0 || s>>8 > key:
-			return conflict, conflict
-		case s == d.bits:
-			return true, false
-		case s>>8 == key && !d.whole:
-			conflict = true
+	for _, b := range t.fresh[:t.n] {
+		if b>>8 == key {
+			if b == d.bits {
+				return true, false
+			}
+			conflict = conflict || !d.whole
+		}
+	}
+	for _, part := range [...][]uint64{t.run, t.rest} {
+		for i := place(part, key<<8); i < len(part) && part[i]>>8 == key; i++ {
+			if part[i] == d.bits {
+				return true, false
+			}
+			conflict = conflict || !d.whole
 		}
 	}
 	return conflict, conflict
 }
 
+// place returns the place of the first entry that is at least b.
+func place(sorted []uint64, b uint64) int {
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	hi, _ := bits.Mul64(b, uint64(n))
+	i, step := int(hi), 8
+	lo, up := 0, n // the place is within lo..up
+	if sorted[i] < b {
+		lo = i + 1
+		for lo+step < n && sorted[lo+step] < b {
+			lo, step = lo+step+1, step*2
+		}
+		up = min(lo+step, n)
+	} else {
+		up = i
+		for up-step >= 0 && sorted[up-step] >= b {
+			up, step = up-step, step*2
+		}
+		lo = max(up-step, 0)
+	}
+	for lo < up {
+		if mid := int(uint(lo+up) / 2); sorted[mid] < b {
+			lo = mid + 1
+		} else {
+			up = mid
+		}
+	}
+	return lo
+}
+
 // insert puts b into t.
 func (t *idTable) insert(b uint64) {
-	if len(t.slots) == 0 {
-		t.resize(idMinSlots)
-	} else if float64(t.n) >= idFull*float64(t.places()) {
-		t.resize(t.places() + t.places()/4)
-	}
-	for !t.put(b) {
-		t.resize(t.places() + t.places()/8 + 1)
-	}
-}
-
-// put inserts b unless it is there; false if the slack is used up.
-func (t *idTable) put(b uint64) bool {
-	i := t.place(b)
-	for i < len(t.slots) && t.slots[i] != 0 && t.slots[i] < b {
-		i++
-	}
-	if i < len(t.slots) && t.slots[i] == b {
-		return true // forgotten once, and come again
-	}
-	end := i
-	for end < len(t.slots) && t.slots[end] != 0 {
-		end++
-	}
-	if end == len(t.slots) {
-		return false
-	}
-	copy(t.slots[i+1:end+1], t.slots[i:end])
-	t.slots[i] = b
+	t.fresh[t.n] = b
 	t.n++
-	return true
-}
-
-// resize spreads t over the given number of places, more if they cluster.
-func (t *idTable) resize(places int) {
-	old := t.slots
-	for {
-		t.slots = make([]uint64, places+idSlack)
-		if t.spread(old) {
-			return
-		}
-		places += places/8 + 1
+	if int(t.n) == len(t.fresh) {
+		t.settle()
 	}
 }
 
-func (t *idTable) spread(ascending []uint64) bool {
-	next := 0
-	for _, b := range ascending {
-		if b == 0 {
-			continue
-		}
-		next = max(next, t.place(b))
-		if next == len(t.slots) {
-			return false
-		}
-		t.slots[next] = b
-		next++
+// settle merges the fresh identities into the run, and the run if it has become
+// long into the rest.
+func (t *idTable) settle() {
+	slices.Sort(t.fresh[:t.n])
+	t.run = merge(t.run, t.fresh[:t.n])
+	t.n = 0
+	if len(t.run) > max(minRun, len(t.rest)/64) {
+		t.rest = merge(t.rest, t.run)
+		t.run = t.run[:0]
 	}
-	return true
+}
+
+// merge merges two sorted lists into the first, each entry once.
+func merge(into, from []uint64) []uint64 {
+	n, m := len(into), len(from)
+	if cap(into) < n+m {
+		into = append(make([]uint64, 0, n+m+n/16), into...)
+	}
+	into = into[:n+m]
+	twice := false
+	for i, j, k := n-1, m-1, n+m-1; j >= 0; k-- {
+		if i >= 0 && into[i] >= from[j] {
+			twice = twice || into[i] == from[j]
+			into[k] = into[i]
+			i--
+		} else {
+			into[k] = from[j]
+			j--
+		}
+	}
+	if twice { // forgotten once, and come again
+		into = slices.Compact(into)
+	}
+	return into
+}
+
+// ascending returns all identities in order.
+func (t *idTable) ascending() []uint64 {
+	all := slices.Concat(t.rest, t.run, t.fresh[:t.n])
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // idGroup holds the identities of one sensor's readings of event times [lo, hi).
@@ -164,7 +184,7 @@ type lateGroup struct {
 type idSet struct {
 	groups []idGroup
 	late   []lateGroup
-	spare  idTable // an emptied table for the next group
+	spare  []uint64 // the memory of a run, for the next group
 }
 
 // remember puts d among the identities of readings of event time t. When it needs
@@ -185,12 +205,7 @@ func (x *sensor) remember(d identity, t, width, horizon int64) {
 func (s *idSet) group(t, width int64) *idGroup {
 	lo := t - floorMod(t, width)
 	g := idGroup{lo: lo, hi: lo + width}
-	g.table, s.spare = s.spare, idTable{}
-	if n := len(s.groups); n > 0 && len(g.table.slots) == 0 {
-		if like := s.groups[n-1].table.n; like > idMinSlots {
-			g.table.resize(like + like/12)
-		}
-	}
+	g.table.run, s.spare = s.spare, nil
 	at := len(s.groups)
 	for at > 0 && s.groups[at-1].lo > lo {
 		at--
@@ -209,9 +224,8 @@ func (s *idSet) dropGroups(gone func(*idGroup) bool) {
 			kept = append(kept, g)
 			continue
 		}
-		if len(g.table.slots) > len(s.spare.slots) {
-			clear(g.table.slots)
-			s.spare = idTable{slots: g.table.slots}
+		if cap(g.table.run) > cap(s.spare) {
+			s.spare = g.table.run[:0]
 		}
 	}
 	clear(s.groups[len(kept):])
@@ -222,10 +236,10 @@ func (s *idSet) dropGroups(gone func(*idGroup) bool) {
 func (s *idSet) remembered() int {
 	n := 0
 	for i := range s.groups {
-		n += s.groups[i].table.n
+		n += s.groups[i].table.len()
 	}
 	for i := range s.late {
-		n += s.late[i].table.n
+		n += s.late[i].table.len()
 	}
 	return n
 }

@@ -18,6 +18,7 @@ type route struct {
 	selected  bool  // by any feature
 	width     int64 // of the sensor's identity groups
 	ends      []routeEnd
+	room      [1]routeEnd // for the ends, mostly enough
 }
 
 // routeEnd is one feature that a series concerns: as part of a partition, and if
@@ -40,9 +41,11 @@ type sensor struct {
 	alarm  int64 // alarm_after, 0: silence is no matter
 	seen   int64 // gateway time of its latest sign of life
 	lastMS int64 // highest event time of an accepted reading
-	silent bool
-	armed  bool // in Engine.alarms or in the input's quiet list
-	serial int  // place in Engine.sensorList, while a snapshot is written
+	// newestNS is the highest source time among the remembered readings.
+	newestNS int64
+	silent   bool
+	armed    bool // in Engine.alarms or in the input's quiet list
+	serial   int  // place in Engine.sensorList, while a snapshot is written
 }
 
 // input is a source of readings as a whole.
@@ -62,6 +65,7 @@ func (e *Engine) route(tag reading.Tag) *route {
 		series: s, inputHash: hashText(s.Input), input: e.input(s.Input), sensor: e.sensor(s),
 		identity: !slices.Contains(e.config.NoIdentity, s.Input),
 	}
+	r.ends = r.room[:0]
 	for _, f := range e.features {
 		if !glob(f.def.Select.Input, s.Input) {
 			continue
@@ -115,7 +119,7 @@ func (e *Engine) sensor(s reading.Series) *sensor {
 }
 
 func (e *Engine) addSensor(name keyName) *sensor {
-	x := &sensor{name: name, seen: reading.NoTime, lastMS: reading.NoTime}
+	x := &sensor{name: name, seen: reading.NoTime, lastMS: reading.NoTime, newestNS: reading.NoTime}
 	e.sensors[name] = x
 	e.sensorList = append(e.sensorList, x)
 	return x

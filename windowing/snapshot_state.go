@@ -102,6 +102,7 @@ func (w *wire) sensor(e *Engine, s *sensor) {
 	w.i64(&s.alarm)
 	w.i64(&s.seen)
 	w.i64(&s.lastMS)
+	w.i64(&s.newestNS)
 	w.flag(&s.silent)
 	w.flag(&s.armed)
 	list(w, &s.ids.groups, func(w *wire, g *idGroup) {
@@ -120,34 +121,30 @@ func (w *wire) sensor(e *Engine, s *sensor) {
 
 // table is the identities in ascending order, by their differences.
 func (w *wire) table(t *idTable) {
-	n := t.n
-	w.count(&n, 1)
+	all := []uint64(nil)
 	if !w.reading {
-		last := uint64(0)
-		for _, b := range t.slots {
-			if b != 0 {
-				d := b - last
-				w.u64(&d)
-				last = b
-			}
-		}
-		return
+		all = t.ascending()
 	}
-	ascending := make([]uint64, n)
+	n := len(all)
+	w.count(&n, 1)
+	if w.reading {
+		all = make([]uint64, n)
+	}
 	last := uint64(0)
-	for i := range ascending {
-		var d uint64
+	for i := range all {
+		d := all[i] - last
 		w.u64(&d)
-		if d == 0 || last+d < last {
+		if all[i] = last + d; all[i] < last {
 			w.fail(errors.New("identities are out of order"))
 			return
 		}
-		last += d
-		ascending[i] = last
+		last = all[i]
 	}
-	if n > 0 {
-		t.slots, t.n = ascending, n
-		t.resize(max(idMinSlots, n+n/12))
+	if !w.reading {
+		return
+	}
+	if t.run = all; n > minRun {
+		t.rest, t.run = all, nil
 	}
 }
 

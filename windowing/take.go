@@ -34,11 +34,10 @@ func (e *Engine) take(r *reading.Reading) Outcome {
 			}
 		}
 	}
-	if t > rt.sensor.lastMS {
-		rt.sensor.lastMS = t
-	}
+	rt.sensor.lastMS = max(rt.sensor.lastMS, t)
 	late := rt.assign(e, r, t)
 	if known {
+		rt.sensor.newestNS = max(rt.sensor.newestNS, r.Source.NS)
 		rt.sensor.remember(id, t, rt.width, e.config.DuplicateHorizonMS)
 		if late {
 			rt.sensor.ids.addLate(id, e.gatewayMS(), e.config.LateIdentityMS)
@@ -80,6 +79,9 @@ func (rt *route) repeated(e *Engine, id identity, r *reading.Reading, t int64) (
 		if found, conflict = s.findLate(id, e.gatewayMS(), e.config.LateIdentityMS); found {
 			return found, conflict
 		}
+	}
+	if r.ID == "" && r.Source.NS > rt.sensor.newestNS {
+		return false, false // the time is part of the identity, and is new
 	}
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		g := &s.groups[i]

@@ -88,7 +88,7 @@ func (k *key) window(start int64) *window {
 	f := k.feature
 	w := &window{key: k, start: start, end: start + f.def.SizeMS, corrected: reading.NoTime, until: reading.NoTime}
 	if f.need.sum {
-		w.sum.limbs = make([]uint64, 0, 4)
+		w.sum.limbs = w.room[:0]
 	}
 	floor := f.engine.config.FloorMS
 	w.partial = floor != reading.NoTime && start < floor && floor < w.end

@@ -1,0 +1,206 @@
+package windowing_test
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"tidemark/reading"
+	"tidemark/windowing"
+)
+
+func benchConfig(functions ...string) windowing.Config {
+	return windowing.Config{FloorMS: reading.NoTime, LateIdentityMS: 7 * 86_400_000, Features: []windowing.Feature{{
+		ID: windowing.FeatureID{Name: "f", Version: 1}, SizeMS: 300_000, OutOfOrdernessMS: 20_000, AllowedLatenessMS: 120_000,
+		IdleAfterMS: 60_000, CorrectEveryMS: 10_000, Functions: functions,
+	}}}
+}
+
+// load is one batch over and over, the times moved on: each sensor once a second,
+// in the order of time.
+type load struct {
+	batch  reading.Batch
+	stepMS int64
+	shift  []int64 // of a reading that is late in every other batch
+}
+
+func newLoad(sensors int) *load {
+	ticks := max(1, 1000/sensors)
+	l := &load{stepMS: int64(ticks) * 1000, batch: reading.Batch{Emit: true, GatewayMS: 1_700_000_000_000}}
+	for n := range sensors * ticks {
+		i := n % sensors
+		ms := 1_700_000_000_000 + int64(n/sensors)*1000 + int64(i)*1000/int64(sensors)
+		r := accepted(reading.Series{Input: "bench", Asset: fmt.Sprint("m", i/10), Sensor: fmt.Sprint("s", i)}, ms*1e6,
+			reading.FloatValue(20.5+float64(n%97)*0.1))
+		r.Stamp.EventBound = 40
+		l.batch.Readings = append(l.batch.Readings, r)
+	}
+	l.shift = make([]int64, len(l.batch.Readings))
+	return l
+}
+
+// delay makes five percent of the readings 30 s to 120 s late.
+func (l *load) delay() {
+	for i := range l.shift {
+		if i%20 == 7 {
+			l.shift[i] = 30_000 + int64(i)*104_729%90_000
+			r := &l.batch.Readings[i]
+			r.Source.NS -= l.shift[i] * 1e6
+			r.Stamp.EventNS = r.Source.NS
+			r.Stamp.WatermarkMS -= l.shift[i]
+		}
+	}
+}
+
+func (l *load) next() *reading.Batch {
+	for i := range l.batch.Readings {
+		r := &l.batch.Readings[i]
+		r.Source.NS += l.stepMS * 1e6
+		r.Stamp.EventNS += l.stepMS * 1e6
+		r.Stamp.WatermarkMS += l.stepMS
+	}
+	l.batch.GatewayMS += l.stepMS
+	return &l.batch
+}
+
+func benchSteps(b *testing.B, c windowing.Config, l *load) {
+	e, err := windowing.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range 700_000 / l.stepMS {
+		e.Step(l.next())
+	}
+	b.ReportAllocs()
+	readings := 0
+	from := cpuNS(b)
+	for b.Loop() {
+		e.Step(l.next())
+		readings += len(l.batch.Readings)
+	}
+	b.ReportMetric(float64(readings)/b.Elapsed().Seconds(), "readings/s")
+	b.ReportMetric(float64(cpuNS(b)-from)/float64(readings), "cpu-ns/reading")
+	b.ReportMetric(0, "ns/op")
+}
+
+// cpuNS is the processor time that the process has used, which other processes on
+// the machine do not lengthen.
+func cpuNS(b *testing.B) int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+var basic = []string{"count", "sum", "mean", "min", "max"}
+
+func BenchmarkInOrder(b *testing.B) {
+	for _, sensors := range []int{100, 1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(sensors, "sensors"), func(b *testing.B) { benchSteps(b, benchConfig(basic...), newLoad(sensors)) })
+	}
+}
+
+func BenchmarkDisorder5Percent(b *testing.B) {
+	l := newLoad(1000)
+	l.delay()
+	benchSteps(b, benchConfig(basic...), l)
+}
+
+func BenchmarkFunctions(b *testing.B) {
+	for name, functions := range map[string][]string{
+		"moments": {"count", "stddev", "rms", "slope"}, "percentiles": {"count", "p50", "p95"},
+		"timeweighted": {"time_weighted_mean", "last"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := benchConfig(functions...)
+			if name == "timeweighted" {
+				c.Features[0].MaxHoldMS = 3_600_000
+			}
+			benchSteps(b, c, newLoad(1000))
+		})
+	}
+}
+
+// 100,000 open windows close on one jump of the watermark.
+func BenchmarkCloseWindows(b *testing.B) {
+	l := newLoad(100_000)
+	c := benchConfig(basic...)
+	base := int64(1_700_000_000_000)
+	var cpu int64
+	for b.Loop() {
+		b.StopTimer()
+		e, _ := windowing.New(c)
+		e.Step(&reading.Batch{GatewayMS: base})
+		e.Step(l.next())
+		jump := l.next()
+		jump.Readings[0].Stamp.WatermarkMS += 3_600_000
+		runtime.GC()
+		b.StartTimer()
+		from := cpuNS(b)
+		out := e.Step(jump)
+		cpu += cpuNS(b) - from
+		b.StopTimer()
+		jump.Readings[0].Stamp.WatermarkMS -= 3_600_000
+		if len(out.Emissions) < 200_000 {
+			b.Fatalf("%d emissions", len(out.Emissions))
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/jump")
+	b.ReportMetric(float64(cpu)/1e6/float64(b.N), "cpu-ms/jump")
+}
+
+// What an open window, a remembered identity and a kept reading cost.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		windows := heap(func() any {
+			e, _ := windowing.New(benchConfig(basic...))
+			l := newLoad(50_000)
+			e.Step(l.next())
+			return []any{e, l}
+		}, func() any { return newLoad(50_000) })
+		one, many := memoryOf(b, 1000, basic), memoryOf(b, 11_000, basic)
+		kept1, kept2 := memoryOf(b, 1000, []string{"p95"}), memoryOf(b, 11_000, []string{"p95"})
+		id := float64(many-one) / 10_000 / 100
+		b.ReportMetric(float64(windows)/50_000, "B/key+window")
+		b.ReportMetric(id, "B/identity")
+		b.ReportMetric(float64(kept2-kept1)/10_000/100-id, "B/kept")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// memoryOf is the heap of an engine after n readings of each of 100 sensors
+// within one window.
+func memoryOf(b *testing.B, n int, functions []string) uint64 {
+	c := benchConfig(functions...)
+	c.Features[0].SizeMS = 100_000_000
+	return heap(func() any {
+		e, err := windowing.New(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		l := newLoad(100)
+		for range n / 10 {
+			e.Step(l.next())
+		}
+		return []any{e, l}
+	}, func() any { return newLoad(100) })
+}
+
+func heap(with, without func() any) uint64 {
+	measure := func(f func() any) uint64 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		kept := f()
+		runtime.GC() // twice, since what one finds dead the next sweeps
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(kept)
+		return after.HeapAlloc - before.HeapAlloc
+	}
+	return measure(with) - measure(without)
+}
