@@ -170,6 +170,7 @@ type Feature struct {
 	MaxWatermarkLag Duration `yaml:"max_watermark_lag"`
 
 	definition, tuning uint32
+	spec               string
 }
 
 // Select is which readings a feature takes: all of the given conditions hold. An

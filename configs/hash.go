@@ -18,6 +18,9 @@ import (
 // belongs to no definition.
 func (f Feature) Definition() uint32 { return f.definition }
 
+// Spec returns the canonical JSON that Definition is the hash of.
+func (f Feature) Spec() string { return f.spec }
+
 // Tuning returns the like of out-of-orderness, lateness, idleness and what else
 // decides when results come, not what they are.
 func (f Feature) Tuning() uint32 { return f.tuning }
@@ -92,6 +95,7 @@ func (f *Feature) hash(c *Config) {
 	slices.SortFunc(d.Conversion, func(a, b conversion) int {
 		return cmp.Or(strings.Compare(a.Input, b.Input), strings.Compare(a.Sensor, b.Sensor), strings.Compare(asJSON(a), asJSON(b)))
 	})
+	f.spec = asJSON(d)
 	f.definition = digest(d)
 	f.tuning = digest(tuningOf{string(f.Scope), f.OutOfOrderness.MS(), f.AllowedLateness.MS(), f.IdleAfter.MS(),
 		f.CorrectEvery.MS(), f.FlushAfter.MS(), f.MaxWatermarkLag.MS()})

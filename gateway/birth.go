@@ -78,13 +78,16 @@ func (p *pipeline) event(kind string) *uplink.Event {
 // note puts an event into the next commit.
 func (p *pipeline) note(e *uplink.Event) {
 	p.ledger.Counts.Emitted["event"]++
-	if p.sends {
-		data := append(appendGeneration(nil, p.ledger.Generation), e.Record()...)
-		p.events = append(p.events, buffer.Record{Kind: uplink.KindEvent, Data: data})
-	}
+	p.send(uplink.KindEvent, e.Record())
 }
 
-func clockRecord(e clock.Event, state reading.ClockState) *uplink.Event {
+// clockRecord is the record of an event of the clock. A change of state stands
+// under the state that it led to, whatever has happened since.
+func clockRecord(e clock.Event, now reading.ClockState) *uplink.Event {
+	state := now
+	if e.To != "" {
+		state = reading.ParseClockState(e.To)
+	}
 	ev := uplink.NewEvent(string(e.Kind), e.AtNS, state).Uint("epoch", uint64(e.Epoch)).Uint("segment", e.Segment)
 	if e.BoundNS >= 0 {
 		ev.Millis("error_ms", e.BoundNS)
@@ -115,7 +118,7 @@ func (p *pipeline) giveBirth() {
 	inst := p.clk.Now()
 	birthNS := inst.WallNS - inst.GatewayMS*1e6
 	p.ledger.Generation = uint64(birthNS / 1000)
-	p.log.Info().Uint64("generation", p.ledger.Generation).Msg("the clock is trusted for the first time: the store has its generation")
+	p.log.Info().Uint64("generation", p.ledger.Generation).Msg("the store has its generation: the wall time of its birth, now that the clock vouches for it")
 	p.configure()
 	p.known()
 }
@@ -139,6 +142,28 @@ func (p *pipeline) configure() {
 		return
 	}
 	p.config = data
+	p.announce()
 	p.batch.Config = data
 	p.since = p.now()
+}
+
+// announce sends the definitions in force, for whoever reads the features later.
+func (p *pipeline) announce() {
+	if p.ledger.Generation == 0 {
+		return // configured again at birth
+	}
+	inst := p.clk.Now()
+	p.note(p.event(uplink.EventConfig).Uint("features", uint64(len(p.features.Features))))
+	for i := range p.features.Features {
+		id := p.features.Features[i].ID
+		data := uplink.DefinitionRecord(id, inst.WallNS, inst.State, []byte(p.specs[id.Name]))
+		p.send(uplink.KindDefinition, data)
+	}
+}
+
+// send puts a record into the next commit.
+func (p *pipeline) send(kind byte, data []byte) {
+	if p.sends {
+		p.events = append(p.events, buffer.Record{Kind: kind, Data: append(appendGeneration(nil, p.ledger.Generation), data...)})
+	}
 }

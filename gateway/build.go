@@ -33,7 +33,7 @@ func mqttConfig(c *configs.Config, in *configs.Input, stale []string, onStall fu
 		Input: in.Name, URL: m.URL.String(), ClientID: m.ClientID, Login: login(m.Login),
 		ReceiveMaximum: uint16(m.ReceiveMaximum), KeepAlive: m.KeepAlive.Std(), SessionExpiry: m.SessionExpiry.Std(),
 		MaxPayload: int(m.MaxPayload), CatchUpMax: c.Limits.CatchupMax.Std(),
-		StaleFilters: stale, Assets: assets(c), OnStall: onStall,
+		Zone: in.Timestamps.Zone.Location, StaleFilters: stale, Assets: assets(c), OnStall: onStall,
 		TLS: mqtt.TLS{CA: string(m.TLS.CA), Cert: string(m.TLS.Cert)},
 	}
 	if m.TLS.Key.Given() {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"tidemark/buffer"
@@ -91,12 +92,28 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
 		p.resolve.saw(&b.Readings[i], b.Seq, p.ledger)
 	}
+	p.noteUntimed()
 	p.refused(out.Faults)
 	minMS, maxMS := eventRange(b.Readings)
 	c.Block = &buffer.Block{
 		Seq: b.Seq, MinMS: minMS, MaxMS: maxMS, Readings: len(b.Readings),
 		Digest: [8]byte(digest.Sum(nil)), Data: reading.AppendBatch(nil, b),
 	}
+}
+
+// noteUntimed shows the inputs whose readings lack the source time that the
+// configuration expects: windowed by arrival they look right, and a mistyped
+// time.path would never be found.
+func (p *pipeline) noteUntimed() {
+	for input, n := range p.untimed {
+		c, detail := p.ledger.Counts.input(input), ""
+		if n > 0 {
+			c.Untimed += n
+			detail = fmt.Sprintf("%d of %d readings came without a source time and are windowed by their arrival: is time.path right? If the source has no clock, say timestamps.use: ingest", c.Untimed, c.Received)
+		}
+		p.health.set("times of input "+input, detail)
+	}
+	clear(p.untimed)
 }
 
 // refused shows the definitions that the engine will not run.

@@ -22,12 +22,16 @@ type InputCounts struct {
 	PendingQuarantined uint64 `json:"pending_quarantined"`
 
 	Conflicts uint64 `json:"conflicts"` // duplicates by id with other content
+	// Untimed came without a source time where one is expected, and are windowed
+	// by their arrival.
+	Untimed uint64 `json:"untimed"`
 }
 
-// Conserved reports whether nothing is missing from the sums.
-func (c *InputCounts) Conserved() bool {
-	return c.Received == c.Accepted+c.Duplicate+c.Malformed+c.Unmatched+c.Quarantined+c.Pending &&
-		c.PendingNow() >= 0
+// Conserved reports whether nothing is missing: taken is what arrived, counted at
+// arrival, and waiting how much of it is in the batch that is not committed yet.
+func (c *InputCounts) Conserved(taken, waiting uint64) bool {
+	outcomes := c.Accepted + c.Duplicate + c.Malformed + c.Unmatched + c.Quarantined + c.Pending
+	return c.Received == outcomes && taken == c.Received+waiting && c.PendingNow() >= 0
 }
 
 // PendingNow is how many readings wait for the gateway's clock.

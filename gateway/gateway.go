@@ -18,9 +18,6 @@ import (
 type Options struct {
 	Log     zerolog.Logger
 	Version string
-	// Ready is called when the store is recovered and the readers have started;
-	// nil: nobody asks.
-	Ready func()
 	// Notify speaks to systemd: READY, STOPPING, STATUS and the watchdog.
 	Notify bool
 }
@@ -170,9 +167,6 @@ func (s *session) serve(ctx context.Context) error {
 		run(&readers, ctx, r.Run)
 	}
 	s.notify.ready()
-	if s.gateway.opts.Ready != nil {
-		s.gateway.opts.Ready()
-	}
 	run(&clocks, clockCtx, s.notify.watch)
 
 	<-ctx.Done()

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	"tidemark/buffer"
@@ -102,7 +103,7 @@ func (p *pipeline) judgeAgain(waiting []reading.Reading) {
 
 // endResolve ends the round: its inputs have caught up.
 func (p *pipeline) endResolve() {
-	for _, input := range sortedKeys(p.resolve.inputs) {
+	for _, input := range slices.Sorted(maps.Keys(p.resolve.inputs)) {
 		p.mark(reading.MarkCatchUpEnd, input)
 	}
 	p.resolve = resolver{}

@@ -25,11 +25,14 @@ type pipeline struct {
 	engine   *windowing.Engine
 	ledger   *ledger
 	policies map[string]clock.InputPolicy
-	features windowing.Config // as configured; the floor is the ledger's business
-	inputs   []string         // names, in order
-	filters  []byte           // metaFilters
-	config   []byte           // metaConfig
-	sends    bool             // records go to the outbox only if somebody fetches them
+	features windowing.Config  // as configured; the floor is the ledger's business
+	specs    map[string]string // canonical JSON of each feature, by name
+	taken    map[string]uint64 // by input: received, as counted at arrival
+	untimed  map[string]uint64 // by input of this batch: without the source time that is expected
+	inputs   []string          // names, in order
+	filters  []byte            // metaFilters
+	config   []byte            // metaConfig
+	sends    bool              // records go to the outbox only if somebody fetches them
 	log      zerolog.Logger
 	health   *health
 	cad      cadence
@@ -149,15 +152,24 @@ func (p *pipeline) add(pc reading.Parcel) {
 		p.since = p.now()
 	}
 	p.parcels++
+	p.taken[pc.Input] += uint64(len(pc.Readings) + len(pc.Rejects))
 	at := len(p.batch.Readings)
 	for _, m := range pc.Marks {
 		m.At += at
 		p.batch.Marks = append(p.batch.Marks, m)
 	}
+	policy := p.policies[pc.Input]
+	timed := policy.Use == reading.BasisSource && policy.WhenWrong != reading.PolicyUseIngest
 	for i := range pc.Readings {
 		r := &pc.Readings[i]
-		p.clk.JudgeReading(r, p.policies[pc.Input])
+		p.clk.JudgeReading(r, policy)
 		p.batch.Readings = append(p.batch.Readings, *r)
+		if timed && r.Source.Fault == reading.TimeNull {
+			p.untimed[pc.Input]++
+		}
+	}
+	if timed && len(pc.Readings) > 0 {
+		p.untimed[pc.Input] += 0 // seen, so that a fault can end
 	}
 	for _, j := range pc.Rejects {
 		p.rejects = append(p.rejects, rejected{pc.Input, j})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,16 +109,20 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	}
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
-		features: features, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
+		features: features, specs: map[string]string{}, taken: map[string]uint64{}, untimed: map[string]uint64{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
 		config: s.store.Meta(metaConfig), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
 		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{},
 	}
+	for i := range c.Features {
+		p.specs[c.Features[i].Name] = c.Features[i].Spec()
+	}
 	for i := range c.Inputs {
 		in := &c.Inputs[i]
 		p.inputs = append(p.inputs, in.Name)
+		p.taken[in.Name] = p.ledger.Counts.input(in.Name).Received
 		p.policies[in.Name] = inputPolicy(c, in)
 	}
 	if rec.mismatch != 0 {
@@ -140,11 +143,7 @@ func (p *pipeline) emitAnew(rec *recovered) {
 		Msg("stepping the journal again gives other results than were committed; they are emitted anew under a new generation")
 	p.note(p.event(uplink.EventMismatch).Uint("block", rec.mismatch).Uint("emissions", uint64(len(rec.different))))
 	for _, data := range rec.different {
-		if p.sends {
-			p.events = append(p.events, buffer.Record{
-				Kind: uplink.KindEmission, Data: append(appendGeneration(nil, p.ledger.Generation), data...),
-			})
-		}
+		p.send(uplink.KindEmission, data)
 	}
 }
 
@@ -222,15 +221,6 @@ func (u *sender) status() UplinkStatus {
 		return newUplinkStatus(up.Status())
 	}
 	return UplinkStatus{Name: u.name, State: "waiting", Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func rfc3339(ns int64) string {

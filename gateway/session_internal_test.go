@@ -3,7 +3,10 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,7 +120,7 @@ func (b *bench) bring(sourceNS ...int64) {
 	for _, ns := range sourceNS {
 		pc.Readings = append(pc.Readings, reading.Reading{
 			Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "a", Sensor: "temp"}), Value: reading.IntValue(1),
-			Source: reading.SourceTime{NS: ns, Zoned: true}, ServerNS: reading.NoTime, IngestNS: now.WallNS,
+			Source: sourceTime(ns), ServerNS: reading.NoTime, IngestNS: now.WallNS,
 			Stamp: reading.Stamp{Clock: now.Segment, IngestBound: now.Bound()},
 		})
 	}
@@ -140,6 +143,13 @@ func (b *bench) bring(sourceNS ...int64) {
 			b.t.Fatal("no acknowledgement came")
 		}
 	}
+}
+
+func sourceTime(ns int64) reading.SourceTime {
+	if ns == reading.NoTime {
+		return reading.SourceTime{NS: ns, Fault: reading.TimeNull}
+	}
+	return reading.SourceTime{NS: ns, Zoned: true}
 }
 
 func (b *bench) counts() InputCounts {
@@ -196,6 +206,51 @@ func TestRestartKeepsSumsAndIdentity(t *testing.T) {
 	}
 	if again := b.pipe.generation.Load(); again != gen {
 		t.Errorf("the generation changed from %d to %d", gen, again)
+	}
+}
+
+// Readings without the source time that the configuration expects are windowed
+// by their arrival, and that is shown until they have one again.
+func TestMissingSourceTimesAreShown(t *testing.T) {
+	b := start(t, filepath.Join(t.TempDir(), "s.db"), "local")
+	shown := func() bool {
+		return slices.ContainsFunc(b.health.list(), func(f Fault) bool { return f.Name == "times of input in" })
+	}
+	b.bring(reading.NoTime, reading.NoTime)
+	if c := b.counts(); c.Untimed != 2 || c.Accepted != 2 || !shown() {
+		t.Errorf("without source times: %+v, shown %v", c, shown())
+	}
+	b.bring(b.clk.Now().WallNS)
+	if c := b.counts(); c.Untimed != 2 || shown() {
+		t.Errorf("with a source time again: %+v, shown %v", c, shown())
+	}
+}
+
+// The definitions in force go out once the generation is known, and again only
+// when they change.
+func TestDefinitionsAreAnnounced(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	count := func(b *bench) (n int) {
+		for _, r := range outbox(t, b.store) {
+			if r.Kind == uplink.KindDefinition {
+				n++
+				if !strings.Contains(string(r.Data), `"window_ms":20000`) {
+					t.Errorf("the definition does not say what it is: %s", r.Data[generationLen:])
+				}
+			}
+		}
+		return n
+	}
+	b := start(t, store, "local")
+	b.bring(b.clk.Now().WallNS)
+	if n := count(b); n != 1 {
+		t.Errorf("%d definitions of one feature", n)
+	}
+	b.end()
+	b = start(t, store, "local")
+	b.bring(b.clk.Now().WallNS)
+	if n := count(b); n != 1 {
+		t.Errorf("%d definitions after a restart with the same configuration", n)
 	}
 }
 
@@ -280,14 +335,23 @@ func TestUnreadableJournalIsSetAside(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	g := benchGateway(t, path, "local")
-	g.opts.Ready = cancel
-	if err := g.Run(ctx); err != nil {
-		t.Fatalf("the gateway did not go on: %v", err)
+	if _, err := g.session(context.Background()); !isDamage(err) || g.aside.path == "" {
+		t.Fatalf("the first session ended with %v and set aside %q", err, g.aside.path)
 	}
-	kept, err := filepath.Glob(path + ".damaged-*")
-	if err != nil || len(kept) == 0 {
-		t.Errorf("the damaged store is gone: %v, %v", kept, err)
+	kept := g.aside.path
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the damaged store is gone: %v", err)
+	}
+	again, err := g.open()
+	if err != nil {
+		t.Fatalf("there is no way on: %v", err)
+	}
+	if len(again.pipe.events) != 1 || !strings.Contains(string(again.pipe.events[0].Data), kept) {
+		t.Errorf("nothing says where the store was put: %q", again.pipe.events)
+	}
+	again.socket.ln.Close()
+	if err := again.store.Close(); err != nil {
+		t.Error(err)
 	}
 }

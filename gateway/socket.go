@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,9 +18,10 @@ import (
 )
 
 // SocketPath is where the running gateway of a configuration answers the command
-// line: beside its store.
+// line: beside its store and named like it, so that two gateways never share one.
 func SocketPath(cfg *configs.Config) string {
-	return filepath.Join(filepath.Dir(cfg.Store.Path.String()), "tidemark.sock")
+	store := cfg.Store.Path.String()
+	return strings.TrimSuffix(store, filepath.Ext(store)) + ".sock"
 }
 
 // socket answers the command line over HTTP on a Unix socket. Whoever may open
@@ -31,8 +33,8 @@ type socket struct {
 	mux  *http.ServeMux
 }
 
-// newSocket listens. The store is locked by this process, so a socket that is
-// there already was left behind by one that is gone.
+// newSocket listens. The store of the same name is locked by this process, so a
+// socket that is there already was left behind by one that is gone.
 func newSocket(s *session) (*socket, error) {
 	k := &socket{path: SocketPath(s.gateway.cfg), log: s.log, mux: http.NewServeMux()}
 	if err := os.Remove(k.path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -8,6 +8,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/clock"
+	"tidemark/reading"
 )
 
 // Status is what the gateway knows about itself, as `tidemark status --json`
@@ -27,7 +28,7 @@ type Status struct {
 	Uplinks   []UplinkStatus    `json:"uplinks"`
 	Store     buffer.Stats      `json:"store"`
 	Block     uint64            `json:"block"`     // last committed journal block
-	Conserved bool              `json:"conserved"` // the sums of law 5 hold for every input and feature
+	Conserved bool              `json:"conserved"` // the sums of law 5 hold for every input
 	Emitted   map[string]uint64 `json:"emitted"`   // records by type, since the store's birth
 	Lost      map[string]uint64 `json:"lost"`      // what the store had to drop, by kind
 }
@@ -114,7 +115,7 @@ func (p *pipeline) describe(st *Status) {
 	st.Emitted, st.Lost = maps.Clone(p.ledger.Counts.Emitted), maps.Clone(p.ledger.Counts.Lost)
 	for _, name := range p.inputs {
 		c := *p.ledger.Counts.input(name)
-		st.Conserved = st.Conserved && c.Conserved()
+		st.Conserved = st.Conserved && c.Conserved(p.taken[name], p.waiting(name))
 		st.Inputs = append(st.Inputs, InputStatus{
 			Name: name, Counts: c, PendingNow: c.PendingNow(),
 			Quarantine: maps.Clone(p.ledger.Counts.Quarantine[name]),
@@ -143,4 +144,21 @@ func (s *session) look() {
 		}
 		s.health.set("uplink "+u.name, detail)
 	}
+}
+
+// waiting is how much of what an input brought is in the batch that is not
+// committed yet.
+func (p *pipeline) waiting(input string) (n uint64) {
+	for i := range p.batch.Readings {
+		r := &p.batch.Readings[i]
+		if !r.Delivery.Has(reading.Rejudged) && r.Tag.Value().Input == input {
+			n++
+		}
+	}
+	for i := range p.rejects {
+		if p.rejects[i].input == input {
+			n++
+		}
+	}
+	return n
 }

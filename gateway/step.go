@@ -26,7 +26,7 @@ func (p *pipeline) step(b *reading.Batch) (*windowing.Output, error) {
 	for {
 		at := culprit(snapshot, b)
 		if at < 0 {
-			return nil, fmt.Errorf("the engine fails at block %d without any of its readings: %w", b.Seq, err)
+			return nil, &storageError{err: fmt.Errorf("the engine fails at block %d without any of its readings: %w", b.Seq, err)}
 		}
 		r := &b.Readings[at]
 		r.Stamp.Disposition, r.Stamp.Reason = reading.Quarantine, reading.EngineFault
@@ -35,7 +35,11 @@ func (p *pipeline) step(b *reading.Batch) (*windowing.Output, error) {
 			break
 		}
 	}
-	return safeStep(p.engine, b)
+	out, err = safeStep(p.engine, b)
+	if err != nil {
+		return nil, &storageError{err: err}
+	}
+	return out, nil
 }
 
 // safeStep is Step with a panic as an error.

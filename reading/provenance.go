@@ -18,6 +18,16 @@ func (s ClockState) String() string {
 	return [...]string{"unknown", "synchronized", "free_running", "disrupted", "unreliable"}[min(s, ClockUnreliable)]
 }
 
+// ParseClockState is the inverse of String; a name that is none is unknown.
+func ParseClockState(name string) ClockState {
+	for s := ClockUnknown; s <= ClockUnreliable; s++ {
+		if s.String() == name {
+			return s
+		}
+	}
+	return ClockUnknown
+}
+
 // Trusted reports whether source times may be judged against this clock.
 func (s ClockState) Trusted() bool { return s == ClockSynchronized || s == ClockFreeRunning }
 

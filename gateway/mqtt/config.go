@@ -40,6 +40,9 @@ type Config struct {
 	// 10 min.
 	CatchUpMax time.Duration
 
+	// Zone is that of source times that name none; nil is UTC.
+	Zone *time.Location
+
 	// Subscriptions in order: a topic belongs to the first one that matches it.
 	Subscriptions []Subscription
 	// StaleFilters are topic filters that an earlier configuration subscribed to

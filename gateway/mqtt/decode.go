@@ -3,6 +3,7 @@ package mqtt
 import (
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
@@ -41,6 +42,7 @@ const (
 // Decoder turns messages into readings. It is not safe for concurrent use.
 type Decoder struct {
 	router *router
+	zone   *time.Location // of times that name none; nil: UTC
 	units  recent[string, string]
 
 	boundNS int64 // of the clock at the last message
@@ -70,7 +72,7 @@ func NewDecoder(cfg Config) (*Decoder, error) {
 	for _, s := range r.subs {
 		n = max(n, fixedSlots+len(s.Sensors))
 	}
-	return &Decoder{router: r, boundNS: -1, units: recent[string, string]{max: maxUnits}, slots: make([]gjson.Result, n)}, nil
+	return &Decoder{zone: cfg.Zone, router: r, boundNS: -1, units: recent[string, string]{max: maxUnits}, slots: make([]gjson.Result, n)}, nil
 }
 
 // Decode appends what m holds to out: a reading for each value, and a reject for

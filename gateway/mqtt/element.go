@@ -30,7 +30,7 @@ func (d *Decoder) element(e gjson.Result, index int, key string) {
 		base.Delivery |= reading.Redelivered
 	}
 	if v := d.meta(slotTime); v.Exists() {
-		base.Source = sourceTime(v, sub.TimeUnit)
+		base.Source = inZone(sourceTime(v, sub.TimeUnit), d.zone)
 	}
 	if v := d.meta(slotQuality); v.Exists() {
 		base.Quality = levelOf(v, sub.QualityMap)

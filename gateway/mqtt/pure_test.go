@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
 	"tidemark/reading"
@@ -379,4 +380,26 @@ func FuzzWire(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTimeWithoutZoneIsOfTheConfiguredOne(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no time zone data:", err)
+	}
+	for _, c := range []struct {
+		sent, want string
+		loc        *time.Location
+	}{
+		{"2026-07-01T12:00:00", "2026-07-01T10:00:00Z", berlin},
+		{"2026-01-01T12:00:00", "2026-01-01T11:00:00Z", berlin},
+		{"2026-10-25T02:30:00", "2026-10-25T00:30:00Z", berlin}, // comes twice; the first
+		{"2026-07-01T12:00:00", "2026-07-01T12:00:00Z", nil},
+		{"2026-07-01T12:00:00+05:00", "2026-07-01T07:00:00Z", berlin}, // its own
+	} {
+		got := inZone(sourceTime(gjson.Result{Type: gjson.String, Str: c.sent}, reading.UnitNone), c.loc)
+		if at := time.Unix(0, got.NS).UTC().Format(time.RFC3339); at != c.want || got.Raw != c.sent {
+			t.Errorf("%s in %v: %s (sent %q), want %s", c.sent, c.loc, at, got.Raw, c.want)
+		}
+	}
 }

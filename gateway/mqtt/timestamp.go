@@ -38,6 +38,21 @@ func sourceTime(v gjson.Result, unit reading.TimeUnit) reading.SourceTime {
 	return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeUnparseable, Raw: clip(v.Raw)}
 }
 
+// inZone takes a time that named no zone as one of loc; nil is UTC. Where a clock
+// is set back the hour that comes twice is the first one.
+func inZone(t reading.SourceTime, loc *time.Location) reading.SourceTime {
+	if loc == nil || t.Zoned || !t.Given() {
+		return t
+	}
+	u := time.Unix(0, t.NS).UTC()
+	at := time.Date(u.Year(), u.Month(), u.Day(), u.Hour(), u.Minute(), u.Second(), u.Nanosecond(), loc)
+	if first := at.Add(-time.Hour); first.Hour() == at.Hour() {
+		at = first
+	}
+	t.NS = at.UnixNano()
+	return t
+}
+
 // clip copies the beginning of s, so that a hostile timestamp stays small.
 func clip(s string) string { return strings.Clone(s[:min(len(s), 64)]) }
 
