@@ -214,6 +214,7 @@ func (e *Engine) closing(w *window, reason Reason) {
 		e.emit(Emission{
 			Kind: EmitClosed, Feature: k.feature.def.ID, Asset: k.name.asset, Lifecycle: k.name.lifecycle, Sensor: k.name.sensor,
 			StartMS: w.start, EndMS: w.end, Revision: w.rev, WatermarkMS: k.comb.wm, MaterializedNS: e.wall, Reason: reason,
+			Clock: w.clock(),
 		})
 	}
 	k.release(w)

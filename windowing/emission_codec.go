@@ -54,6 +54,7 @@ func (w *wire) emission(m *Emission) {
 		w.place(m)
 		w.u32(&m.Revision)
 		code(w, &m.Reason, ReasonRetired)
+		w.clock(&m.Clock)
 		w.i64(&m.WatermarkMS)
 		w.i64(&m.MaterializedNS)
 	case EmitLate:
@@ -73,8 +74,16 @@ func (w *wire) emission(m *Emission) {
 	case EmitSilent, EmitResumed:
 		w.place(m)
 		w.i64(&m.QuietMS)
+		w.clock(&m.Clock)
 		w.i64(&m.WatermarkMS)
+		w.i64(&m.MaterializedNS)
 	}
+}
+
+func (w *wire) clock(c *ClockSummary) {
+	code(w, &c.State, reading.ClockUnreliable)
+	code(w, &c.MaxBound, ^reading.Bound(0))
+	w.flags(&c.Flags)
 }
 
 // place is the key and the window.
@@ -99,9 +108,7 @@ func (w *wire) featureBody(m *Emission) {
 	} {
 		w.i64(p)
 	}
-	code(w, &m.Clock.State, reading.ClockUnreliable)
-	code(w, &m.Clock.MaxBound, ^reading.Bound(0))
-	w.flags(&m.Clock.Flags)
+	w.clock(&m.Clock)
 	for _, p := range [...]*[]string{&m.Inputs.Active, &m.Inputs.Idle, &m.Inputs.Stalled} {
 		w.strings(p)
 	}

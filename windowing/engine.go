@@ -44,10 +44,11 @@ type Engine struct {
 	disabled []Fault
 	known    []definition // every definition that was ever in force
 
-	now  int64 // gateway time, NoTime before the first
-	open int   // windows
-	out  Output
-	wall int64 // of the batch
+	now   int64 // gateway time, NoTime before the first
+	open  int   // windows
+	out   Output
+	wall  int64              // of the batch
+	clock reading.ClockState // likewise
 
 	routes     map[reading.Tag]*route
 	sensors    map[keyName]*sensor
@@ -120,10 +121,11 @@ func (e *Engine) begin(b *reading.Batch) {
 	e.out.Outcomes = e.out.Outcomes[:0]
 	e.out.Faults = nil
 	e.values = e.values[:0]
-	e.wall = b.WallNS
-	if b.GatewayMS > e.now {
-		e.now = b.GatewayMS
+	e.wall, e.clock = b.WallNS, reading.ClockUnknown
+	if b.Clock != nil {
+		e.clock = b.Clock.State
 	}
+	e.now = max(e.now, min(b.GatewayMS, maxTimeMS))
 }
 
 func (e *Engine) emit(m Emission) { e.out.Emissions = append(e.out.Emissions, m) }

@@ -52,35 +52,43 @@ func (rt *route) carryIn(e *Engine, r *reading.Reading, t int64) {
 	}
 }
 
-// carryChanged lets the windows follow that hold reading at in (H2, H4): those
-// that have fired are corrected, one that now has held time comes into being. The
-// windows after the first that has not fired follow when it fires.
+// carryChanged lets the windows follow that reading at carries into or no longer
+// does (H2, H4): those that have fired are corrected, one that now has held time
+// comes into being. The windows after the first that has not fired follow when it
+// fires.
 func (k *key) carryChanged(at int) {
 	f := k.feature
 	ns, until := k.seq.ns[at], never
 	if at+1 < k.seq.len() {
 		until = k.seq.ns[at+1]
 	}
-	start := f.nextStart(reading.FloorMS(ns))
-	if k.comb.closed != reading.NoTime {
-		start = max(start, f.firstStart(k.comb.closed+1))
-	}
-	for ; start*1e6 <= until && start*1e6-ns < f.holdNS; start += f.every {
-		end := start + f.def.SizeMS
-		if end-1 <= k.comb.closed || end <= k.forced || end <= f.retiredEnd || end <= f.engine.config.FloorMS {
-			continue
-		}
-		w := k.find(start)
-		if w == nil && k.heldInto(start) {
-			w = k.window(start)
-		}
-		if end-1 > k.comb.wm {
-			return
-		}
-		if w != nil {
+	carries := func(start int64) bool { return ns < start*1e6 && start*1e6 <= until && start*1e6-ns < f.holdNS }
+	for _, w := range k.windows {
+		if w.fired && carries(w.start) {
 			k.correctHeld(w)
 		}
 	}
+	start := k.comb.skip(f.nextStart(reading.FloorMS(ns)))
+	if k.comb.closed != reading.NoTime {
+		start = max(start, f.firstStart(k.comb.closed+1))
+	}
+	for ; carries(start) && start <= f.hi; start += f.every {
+		ahead := start+f.def.SizeMS-1 > k.comb.wm
+		if k.mayOpen(start) && k.find(start) == nil && k.heldInto(start) {
+			if w := k.window(start); !ahead {
+				k.correctHeld(w)
+			}
+		}
+		if ahead {
+			return
+		}
+	}
+}
+
+// mayOpen reports whether a window without readings may come into being there.
+func (k *key) mayOpen(start int64) bool {
+	end := start + k.feature.def.SizeMS
+	return end-1 > k.comb.closed && end > k.forced && end > k.feature.retiredEnd && end > k.feature.engine.config.FloorMS
 }
 
 // heldInto reports whether the window that starts there carries a value in (H1).
@@ -89,9 +97,18 @@ func (k *key) heldInto(start int64) bool {
 	return i >= 0 && k.feature.holdNS > 0 && k.seq.metaAt(i)&metaBreak == 0 && start*1e6-k.seq.ns[i] < k.feature.holdNS
 }
 
-// maxEmpties is how many windows without readings emit_empty gives after one jump
-// of the watermark; those between are left out.
+// maxEmpties is how many windows without readings one jump of the watermark gives
+// per key; of more the last stand and the others are left out.
 const maxEmpties = 1024
+
+// skip returns the start itself, or the first one that maxEmpties allows.
+func (c *combiner) skip(start int64) int64 {
+	every := c.feature.every
+	if c.wm == reading.NoTime || c.wm-start <= maxEmpties*every {
+		return start
+	}
+	return max(start, c.feature.lastStart(c.wm)-maxEmpties*every)
+}
 
 // follow has the window after w come into being if it fires without readings
 // (H2, emit_empty), and returns it.
@@ -100,11 +117,8 @@ func (k *key) follow(w *window) *window {
 	if f.holdNS == 0 && !f.def.EmitEmpty {
 		return nil
 	}
-	start := w.start + f.every
-	if f.def.EmitEmpty && k.comb.wm-start > maxEmpties*f.every {
-		start = f.lastStart(k.comb.wm) - maxEmpties*f.every
-	}
-	if !k.heldInto(start) && !f.def.EmitEmpty || start+f.def.SizeMS <= k.forced || k.find(start) != nil || start > f.hi {
+	start := k.comb.skip(w.start + f.every)
+	if start > f.hi || start+f.def.SizeMS <= k.forced || !k.heldInto(start) && !f.def.EmitEmpty || k.find(start) != nil {
 		return nil
 	}
 	return k.window(start)

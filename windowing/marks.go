@@ -84,7 +84,7 @@ func (f *feature) mark(p *partition, m *reading.Mark, now int64, explicit bool) 
 	case reading.MarkWatermark:
 		p.gone = false
 		p.quietly(false)
-		p.raise(m.TimeMS)
+		p.raise(min(m.TimeMS, maxTimeMS))
 	case reading.MarkIdle:
 		p.gone = !explicit
 		p.setIdle(true, now)

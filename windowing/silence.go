@@ -31,7 +31,7 @@ func (e *Engine) inputAlive(name string) { e.alive(e.input(name)) }
 func (e *Engine) speaks(s *sensor, in *input) {
 	if s.silent {
 		s.silent = false
-		e.emit(s.emission(EmitResumed, e.now))
+		e.emit(e.silence(s, EmitResumed))
 	}
 	s.seen, s.input = e.now, in
 	if s.alarm > 0 && !s.armed {
@@ -71,14 +71,15 @@ func (e *Engine) silences() {
 	}
 	slices.SortFunc(silent, func(a, b *sensor) int { return a.name.compare(b.name) })
 	for _, s := range silent {
-		e.emit(s.emission(EmitSilent, e.now))
+		e.emit(e.silence(s, EmitSilent))
 	}
 }
 
-func (s *sensor) emission(kind EmissionKind, now int64) Emission {
+func (e *Engine) silence(s *sensor, kind EmissionKind) Emission {
 	return Emission{
 		Kind: kind, Asset: s.name.asset, Lifecycle: s.name.lifecycle, Sensor: s.name.sensor,
-		StartMS: s.lastMS, WatermarkMS: reading.NoTime, QuietMS: now - s.seen,
+		StartMS: s.lastMS, WatermarkMS: reading.NoTime, QuietMS: e.now - s.seen,
+		Clock: ClockSummary{State: e.clock}, MaterializedNS: e.wall,
 	}
 }
 

@@ -64,8 +64,8 @@ func (w *wire) engine(e *Engine) {
 		}
 	}
 	list(w, &e.known, (*wire).definition)
-	w.i64(&e.now)
-	w.i64(&e.tidyAt)
+	w.time(&e.now)
+	w.time(&e.tidyAt)
 	if w.err != nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (w *wire) definition(d *definition) {
 	w.integer(&d.version)
 	w.u32(&d.definition)
 	w.fixed(&d.shape)
-	w.i64(&d.retiredEnd)
+	w.time(&d.retiredEnd)
 	w.u64(&d.windowed)
 	w.u64(&d.late)
 	w.u64(&d.excluded)

@@ -11,7 +11,7 @@ func (w *wire) featureState(f *feature) {
 	w.u64(&f.windowed)
 	w.u64(&f.late)
 	w.u64(&f.excluded)
-	w.i64(&f.retiredEnd)
+	w.time(&f.retiredEnd)
 	w.partitions(f)
 	if f.all != nil {
 		w.combiner(f.all)
@@ -44,7 +44,7 @@ func (w *wire) partitions(f *feature) {
 		}
 		w.str(&p.via)
 		for _, t := range [...]*int64{&p.wm, &p.newest, &p.seen, &p.since} {
-			w.i64(t)
+			w.time(t)
 		}
 		for _, b := range [...]*bool{&p.idle, &p.gone, &p.spoke, &p.catchUp, &p.queued} {
 			w.flag(b)
@@ -69,7 +69,7 @@ func (w *wire) watched(f *feature) {
 				serial = d.item.serial
 			}
 		}
-		w.i64(&d.at)
+		w.time(&d.at)
 		w.integer(&serial)
 		if !w.reading || w.err != nil || serial == -1 {
 			continue
@@ -106,7 +106,7 @@ func (w *wire) combiner(c *combiner) {
 		}
 	}
 	for _, t := range [...]*int64{&c.wm, &c.closed, &c.flushAt} {
-		w.i64(t)
+		w.time(t)
 	}
 	stale, urgent := c.queued, c.urgent
 	w.flag(&stale)
@@ -157,13 +157,13 @@ func (w *wire) keys(f *feature) {
 
 func (w *wire) key(k *key) {
 	w.i64(&k.expect)
-	w.i64(&k.forced)
+	w.time(&k.forced)
 	refs(w, k.feature.parts, &k.feeders, func(p *partition) int { return p.serial })
 	if k.comb.key != nil {
 		w.combiner(k.comb)
 	}
 	if k.feature.need.samples {
-		w.sequence(&k.seq)
+		w.sequence(&k.seq, k.feature)
 	}
 	n := len(k.windows)
 	w.count(&n, 8)
@@ -172,7 +172,7 @@ func (w *wire) key(k *key) {
 		if !w.reading {
 			start = k.windows[i].start
 		}
-		w.i64(&start)
+		w.time(&start)
 		if !w.reading {
 			w.window(k.windows[i])
 			continue
@@ -188,7 +188,7 @@ func (w *wire) key(k *key) {
 // canOpen reports whether a snapshot may have a window there.
 func (k *key) canOpen(start int64) bool {
 	f := k.feature
-	return start >= minTimeMS && start <= maxTimeMS && f.lastStart(start) == start &&
+	return start >= f.lo && start <= f.hi && f.lastStart(start) == start &&
 		(len(k.windows) == 0 || k.windows[len(k.windows)-1].start < start)
 }
 
@@ -197,8 +197,8 @@ func (w *wire) window(x *window) {
 	for _, b := range [...]*bool{&x.fired, &x.dirty, &x.live, &x.carried, &x.partial} {
 		w.flag(b)
 	}
-	w.i64(&x.corrected)
-	w.i64(&x.until)
+	w.time(&x.corrected)
+	w.time(&x.until)
 	w.accumulator(x.key.feature, &x.accumulator)
 }
 
@@ -268,6 +268,9 @@ func (w *wire) moments(f *feature, a *accumulator) {
 	for _, x := range [...]*exact{&a.more.squares, &a.more.t, &a.more.tt, &a.more.tx} {
 		w.exact(x)
 	}
+	if a.more.t.base < 0 || a.more.tt.base < 0 {
+		w.fail(errors.New("sums of whole times have fractions"))
+	}
 }
 
 func (w *wire) edges(f *feature, a *accumulator) {
@@ -288,7 +291,7 @@ func (w *wire) edges(f *feature, a *accumulator) {
 }
 
 // sequence is a key's kept readings, column by column.
-func (w *wire) sequence(q *sequence) {
+func (w *wire) sequence(q *sequence, f *feature) {
 	n := len(q.ns)
 	w.count(&n, 9)
 	if w.reading {
@@ -299,10 +302,12 @@ func (w *wire) sequence(q *sequence) {
 		d := q.ns[i] - last
 		w.i64(&d)
 		q.ns[i] = last + d
-		if d < 0 && i > 0 {
-			w.fail(errors.New("kept readings are out of order"))
-		}
 		last = q.ns[i]
+		if w.reading && (d < 0 && i > 0 || last < f.lo*1e6 || last/1e6 > f.hi) {
+			w.fail(errors.New("kept readings are out of order or range"))
+			*q = sequence{}
+			return
+		}
 	}
 	for i := range n {
 		w.fixed(&q.num[i])

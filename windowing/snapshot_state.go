@@ -60,7 +60,7 @@ func (w *wire) inputs(e *Engine) {
 		if w.reading {
 			in = e.input(name)
 		}
-		w.i64(&in.seen)
+		w.time(&in.seen)
 	}
 	if len(e.inputList) != n {
 		w.fail(errTwice)
@@ -100,18 +100,18 @@ func (w *wire) sensor(e *Engine, s *sensor) {
 		ref(w, e.inputList, &s.input, serial)
 	}
 	w.i64(&s.alarm)
-	w.i64(&s.seen)
-	w.i64(&s.lastMS)
+	w.time(&s.seen)
+	w.time(&s.lastMS)
 	w.i64(&s.newestNS)
 	w.flag(&s.silent)
 	w.flag(&s.armed)
 	list(w, &s.ids.groups, func(w *wire, g *idGroup) {
-		w.i64(&g.lo)
-		w.i64(&g.hi)
+		w.time(&g.lo)
+		w.time(&g.hi)
 		w.table(&g.table)
 	})
 	list(w, &s.ids.late, func(w *wire, g *lateGroup) {
-		w.i64(&g.fromMS)
+		w.time(&g.fromMS)
 		w.table(&g.table)
 	})
 	if w.reading && s.armed && s.input == nil {
@@ -207,7 +207,7 @@ func (w *wire) deadlines(h *deadlines[*sensor], all []*sensor) {
 		if !w.reading {
 			d = h.entries[i]
 		}
-		w.i64(&d.at)
+		w.time(&d.at)
 		serial := 0
 		if !w.reading {
 			serial = d.item.serial

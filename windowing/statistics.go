@@ -19,7 +19,7 @@ func (e *Engine) result(w *window, cause Cause) {
 		Kind: EmitFeature, Feature: f.def.ID, Asset: k.name.asset, Lifecycle: k.name.lifecycle, Sensor: k.name.sensor,
 		StartMS: w.start, EndMS: w.end, Revision: w.rev, Cause: cause, Unit: w.unit, PartialStart: w.partial,
 		Quality:     QualityCounts{Good: int64(w.good), Uncertain: int64(w.uncertain), Bad: int64(w.bad)},
-		Clock:       ClockSummary{State: w.state, MaxBound: w.maxBound, Flags: w.flags},
+		Clock:       w.clock(),
 		Inputs:      k.comb.summary(),
 		Coverage:    w.coverage(&h),
 		WatermarkMS: k.comb.wm, MaterializedNS: e.wall,
@@ -30,6 +30,11 @@ func (e *Engine) result(w *window, cause Cause) {
 	}
 	m.Values = e.values[from:len(e.values):len(e.values)]
 	e.emit(m)
+}
+
+// clock is the worst that the window's readings say about their times.
+func (w *window) clock() ClockSummary {
+	return ClockSummary{State: w.state, MaxBound: w.maxBound, Flags: w.flags}
 }
 
 func (w *window) coverage(h *held) Coverage {

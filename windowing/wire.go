@@ -57,6 +57,15 @@ func (w *wire) i64(p *int64) {
 	*p = int64(u>>1) ^ -int64(u&1)
 }
 
+// time is a time in milliseconds, NoTime, or never.
+func (w *wire) time(p *int64) {
+	w.i64(p)
+	if t := *p; w.reading && t != reading.NoTime && t != never && (t < 2*minTimeMS || t > 2*maxTimeMS) {
+		w.fail(fmt.Errorf("%d ms is out of range", t))
+		*p = reading.NoTime
+	}
+}
+
 // fixed is eight bytes, for what does not get shorter as a varint.
 func (w *wire) fixed(p *uint64) {
 	if !w.reading {
