@@ -152,55 +152,55 @@ func BenchmarkCloseWindows(b *testing.B) {
 	b.ReportMetric(float64(cpu)/1e6/float64(b.N), "cpu-ms/jump")
 }
 
-// What an open window, a remembered identity and a kept reading cost.
+// What an open window with its key and sensor, a remembered identity and a kept
+// reading cost.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
-		windows := heap(func() any {
-			e, _ := windowing.New(benchConfig(basic...))
-			l := newLoad(50_000)
-			e.Step(l.next())
-			return []any{e, l}
-		}, func() any { return newLoad(50_000) })
-		one, many := memoryOf(b, 1000, basic), memoryOf(b, 11_000, basic)
-		kept1, kept2 := memoryOf(b, 1000, []string{"p95"}), memoryOf(b, 11_000, []string{"p95"})
-		id := float64(many-one) / 10_000 / 100
-		b.ReportMetric(float64(windows)/50_000, "B/key+window")
+		l := newLoad(50_000)
+		before := heap()
+		e, err := windowing.New(benchConfig(basic...))
+		if err != nil {
+			b.Fatal(err)
+		}
+		e.Step(l.next())
+		b.ReportMetric(float64(heap()-before)/50_000, "B/key+window")
+		runtime.KeepAlive(e)
+		id := memoryPerReading(b, basic)
 		b.ReportMetric(id, "B/identity")
-		b.ReportMetric(float64(kept2-kept1)/10_000/100-id, "B/kept")
+		b.ReportMetric(memoryPerReading(b, []string{"p95"})-id, "B/kept")
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// memoryOf is the heap of an engine after n readings of each of 100 sensors
-// within one window.
-func memoryOf(b *testing.B, n int, functions []string) uint64 {
+// memoryPerReading is how much the heap grows by each further reading of 100
+// sensors within one window.
+func memoryPerReading(b *testing.B, functions []string) float64 {
 	c := benchConfig(functions...)
 	c.Features[0].SizeMS = 100_000_000
-	return heap(func() any {
-		e, err := windowing.New(c)
-		if err != nil {
-			b.Fatal(err)
-		}
-		l := newLoad(100)
-		for range n / 10 {
+	e, err := windowing.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := newLoad(100)
+	steps := func(n int) {
+		for range n {
 			e.Step(l.next())
 		}
-		return []any{e, l}
-	}, func() any { return newLoad(100) })
+	}
+	steps(100)
+	before := heap()
+	steps(1000)
+	grown := heap() - before
+	runtime.KeepAlive(e)
+	return float64(grown) / 1000 / float64(len(l.batch.Readings))
 }
 
-func heap(with, without func() any) uint64 {
-	measure := func(f func() any) uint64 {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		kept := f()
-		runtime.GC() // twice, since what one finds dead the next sweeps
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(kept)
-		return after.HeapAlloc - before.HeapAlloc
-	}
-	return measure(with) - measure(without)
+// heap is what is reachable; collected twice, since what one collection finds dead
+// the next sweeps.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
