@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -91,17 +92,51 @@ func (a *arena) put(b *bolt.Bucket, t tag, prefix, content []byte) (int64, error
 	return size, nil
 }
 
+// putInPlace is put for what is large: content is head and then body, and is laid
+// out in the memory of body, which is lost for that. Room behind body for the heads
+// and checksums saves a copy of it all.
+func putInPlace(b *bolt.Bucket, t tag, prefix, head, body []byte) (int64, error) {
+	n := chunkCount(len(head) + len(body))
+	first := blobHeadOf(n, len(head)+len(body), crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body))
+	first = append(first, head...)
+	end := len(first) + len(body) + n*crcLen
+	buf := slices.Grow(body, end-len(body))[:end]
+	// From the last chunk on, each moves behind all that is still to be moved.
+	for i := n - 1; i >= 0; i-- {
+		from, to := i*chunkMax, min((i+1)*chunkMax, end)
+		payload := buf[from : to-crcLen]
+		if i == 0 {
+			copy(payload[len(first):], body)
+			copy(payload, first)
+		} else {
+			copy(payload, body[i*perChunk-len(first):])
+		}
+		binary.BigEndian.PutUint32(buf[to-crcLen:], checksum(t, appendChunkKey(nil, prefix, i), payload))
+	}
+	for i := range n {
+		from, to := i*chunkMax, min((i+1)*chunkMax, end)
+		if err := b.Put(appendChunkKey(nil, prefix, i), buf[from:to:to]); err != nil {
+			return 0, err
+		}
+	}
+	return int64(end) + int64(n)*int64(len(prefix)+2+elementLen), nil
+}
+
+// blobHeadOf is what stands before the content of a blob of n chunks.
+func blobHeadOf(n, length int, crc uint32) []byte {
+	if n == 1 {
+		return []byte{headOne}
+	}
+	h := binary.BigEndian.AppendUint16([]byte{headMany}, uint16(n))
+	h = binary.BigEndian.AppendUint32(h, uint32(length))
+	return binary.BigEndian.AppendUint32(h, crc)
+}
+
 // chunk encodes chunk i of n and takes its part off rest.
 func (a *arena) chunk(t tag, key []byte, rest *[]byte, i, n int, content []byte) []byte {
 	start := len(a.buf)
-	switch {
-	case n == 1:
-		a.buf = append(a.buf, headOne)
-	case i == 0:
-		a.buf = append(a.buf, headMany)
-		a.buf = binary.BigEndian.AppendUint16(a.buf, uint16(n))
-		a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(len(content)))
-		a.buf = binary.BigEndian.AppendUint32(a.buf, crc32.Checksum(content, castagnoli))
+	if i == 0 {
+		a.buf = append(a.buf, blobHeadOf(n, len(content), crc32.Checksum(content, castagnoli))...)
 	}
 	part := min(len(*rest), perChunk-(len(a.buf)-start))
 	a.buf = append(a.buf, (*rest)[:part]...)

@@ -26,13 +26,18 @@ type checkpointRef struct {
 	Bytes      int64  `json:"bytes"`
 }
 
+// CheckpointRoom is the spare capacity that saves a copy of a Checkpoint of n bytes.
+func CheckpointRoom(n int) int {
+	return headLen + checkpointHeadLen + chunkCount(n+checkpointHeadLen)*crcLen
+}
+
 var errCheckpoint = errors.New("checkpoint is not the one that the state names")
 
-func appendCheckpoint(dst []byte, ref checkpointRef, snapshot []byte) []byte {
+// appendCheckpointHead appends what stands before the snapshot.
+func appendCheckpointHead(dst []byte, ref checkpointRef) []byte {
 	dst = append(dst, checkpointVersion)
 	dst = binary.BigEndian.AppendUint64(dst, ref.Generation)
-	dst = binary.BigEndian.AppendUint64(dst, ref.Seq)
-	return append(dst, snapshot...)
+	return binary.BigEndian.AppendUint64(dst, ref.Seq)
 }
 
 // decodeCheckpoint reads the content of a slot; the snapshot aliases it.
@@ -68,7 +73,9 @@ func (w *writing) putCheckpoint(snapshot []byte) error {
 	if _, err := deleteBlob(w.tx.Bucket(bucketCheckpoint), slotPrefix(slot)); err != nil {
 		return err
 	}
-	n, err := w.put(bucketCheckpoint, tagCheckpoint, slotPrefix(slot), appendCheckpoint(nil, ref, snapshot))
+	b := w.tx.Bucket(bucketCheckpoint)
+	b.FillPercent = 1 // as in put
+	n, err := putInPlace(b, tagCheckpoint, slotPrefix(slot), appendCheckpointHead(nil, ref), snapshot)
 	ref.Bytes = n
 	w.st.Checkpoints[slot] = ref
 	return err

@@ -22,7 +22,9 @@ type Commit struct {
 	// holds no NUL. A value that is as it was costs nothing.
 	Meta map[string][]byte
 	// Checkpoint is a snapshot that holds after Block, or after the last block;
-	// nil for none.
+	// nil for none. It is megabytes, so it is laid out for the disk where it stands:
+	// it is the store's from the call on, even if that fails. A CheckpointRoom of
+	// spare capacity saves a copy of it.
 	Checkpoint []byte
 	// KeepFrom is the first block that the caller still needs: those below may go
 	// as retention, quota and checkpoints allow. 0 keeps all.
@@ -37,12 +39,14 @@ type Commit struct {
 
 // Commit writes c in one transaction. When it returns nil, everything in c and
 // everything delivered before the call is on disk. If the error is an ErrFull,
-// nothing was written and c may be tried again as it is. A c that cannot be
+// nothing was written and c may be tried again as it is, but for the Checkpoint,
+// which is to be made anew or left out. A c that cannot be
 // right, such as a block out of sequence, is refused and changes nothing. Any
 // other error is a *BrokenError: it is not known whether c is on disk, and the
 // store answers nothing until it is closed and opened again.
 //
-// c and what it points to are the caller's again when Commit returns.
+// c and what it points to, except for the Checkpoint, are the caller's again when
+// Commit returns.
 func (s *Store) Commit(c *Commit) error {
 	s.wmu.Lock()
 	defer s.wmu.Unlock()

@@ -47,10 +47,6 @@ func (p *pipeline) commit(now time.Duration) error {
 		p.collect(&c, b, out)
 		p.cost += len(b.Readings) + blockCost
 	}
-	if p.cost >= checkpointCost || p.store.WantsCheckpoint() {
-		c.Checkpoint = p.engine.AppendSnapshot(nil)
-		p.cost = 0
-	}
 	p.noteMeta(&c, inst.WallNS)
 	p.prepared = &prepared{commit: c, bytes: commitBytes(&c)}
 	p.reset()
@@ -198,7 +194,7 @@ const evidenceUndeliverable byte = 128
 
 // commitBytes is about what a commit adds to the file.
 func commitBytes(c *buffer.Commit) int {
-	n := len(c.Checkpoint)
+	n := 0
 	if c.Block != nil {
 		n += len(c.Block.Data)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,7 @@ type pipeline struct {
 	evidence     []buffer.Evidence // likewise
 	resolve      resolver
 	cost         int // readings stepped since the last checkpoint
+	snapshotLen  int // of the last checkpoint
 	prepared     *prepared
 	arena        []byte        // of the records of the commit that is being prepared
 	saved        time.Duration // when anything was last written
@@ -75,8 +77,12 @@ type rejected struct {
 	reading.Reject
 }
 
-// parcelQueue bounds the parcels between the readers and the pipeline.
-const parcelQueue = 4096
+// Bounds of what is in memory at a time. A parcel holds up to about a thousand
+// readings, a reading takes some 200 bytes.
+const (
+	parcelQueue = 64       // parcels between the readers and the pipeline
+	batchFull   = 32 << 10 // readings, marks and rejects of a batch
+)
 
 // Deliver takes a parcel from a reader (reading.Sink).
 func (p *pipeline) Deliver(ctx context.Context, pc reading.Parcel) error {
@@ -107,7 +113,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		in := p.in
-		if p.prepared != nil || p.parcels >= parcelQueue {
+		if p.prepared != nil || p.full() {
 			in = nil // nothing more until this is on disk
 		}
 		select {
@@ -136,7 +142,7 @@ func (p *pipeline) run(ctx context.Context) error {
 
 // gather takes what else is there without waiting.
 func (p *pipeline) gather() {
-	for p.parcels < parcelQueue {
+	for !p.full() {
 		select {
 		case pc := <-p.in:
 			p.add(pc)
@@ -184,6 +190,12 @@ func (p *pipeline) empty() bool {
 	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events)+len(p.evidence) == 0
 }
 
+// full reports whether the batch takes no more. Then it is committed at once:
+// waiting would only hold the readers back.
+func (p *pipeline) full() bool {
+	return len(p.batch.Readings)+len(p.batch.Marks)+len(p.rejects) >= batchFull
+}
+
 // now is gateway time as a duration; it never runs backward.
 func (p *pipeline) now() time.Duration {
 	return time.Duration(p.clk.Now().GatewayMS) * time.Millisecond
@@ -207,6 +219,7 @@ func (p *pipeline) advance() (time.Duration, error) {
 		return 0, err
 	}
 	switch {
+	case p.full():
 	case !p.empty():
 		b := pendingBatch{since: p.since, bytes: len(p.batch.Readings) * bytesPerReading, urgent: p.stalled}
 		if wait := p.cad.due(now, b); wait > 0 {
@@ -281,6 +294,9 @@ func (p *pipeline) write(now time.Duration) error {
 	}
 	p.health.full(nil)
 	p.settle(now)
+	if p.cost >= checkpointCost || p.store.WantsCheckpoint() {
+		return p.checkpoint()
+	}
 	return nil
 }
 
@@ -345,14 +361,34 @@ func (p *pipeline) checkpoint() error {
 	if p.cost == 0 {
 		return nil
 	}
-	c := buffer.Commit{Checkpoint: p.engine.AppendSnapshot(nil)}
+	c := buffer.Commit{Checkpoint: p.snapshot()}
+	size := len(c.Checkpoint)
 	p.noteMeta(&c, p.clk.Now().WallNS)
 	switch err := p.store.Commit(&c); {
 	case errors.Is(err, buffer.ErrFull):
-		return nil // the next start steps the journal instead
+		p.cost = min(p.cost, checkpointCost/8*7) // in a while; a start would step more
+		return nil
 	case err != nil:
-		return &storageError{err: fmt.Errorf("cannot write the last checkpoint: %w", err)}
+		return &storageError{err: fmt.Errorf("cannot write a checkpoint: %w", err)}
 	}
 	p.cost = 0
+	p.cad.committed(p.now(), size)
+	// The collector would take what a checkpoint needed for a moment for what is
+	// always in use, and let half as much again gather.
+	c = buffer.Commit{}
+	runtime.GC()
 	return nil
+}
+
+// snapshotPerReading is about what a reading adds to the engine's state: what it
+// will be recognised by.
+const snapshotPerReading = 9
+
+// snapshot returns the engine's state with room for the store. Its size is guessed
+// beforehand: growing by and by takes several times as much memory.
+func (p *pipeline) snapshot() []byte {
+	guess := max(p.snapshotLen+p.snapshotLen/8, p.cost*snapshotPerReading)
+	s := p.engine.AppendSnapshot(make([]byte, 0, guess+buffer.CheckpointRoom(guess)))
+	p.snapshotLen = len(s)
+	return s
 }
