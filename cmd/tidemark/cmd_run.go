@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +39,7 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 			for _, n := range cfg.Notices {
 				log.Warn().Msg(n.String())
 			}
+			boundMemory()
 			g, err := gateway.New(cfg, gateway.Options{Log: log, Version: version, Notify: true})
 			if err != nil {
 				return &exitError{exitUsage, err}
@@ -53,4 +56,14 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
 	cmd.Flags().BoolVar(&strict, "strict", false, "refuse a configuration with any fault, instead of leaving out the features at fault")
 	return cmd
+}
+
+// boundMemory has the collector run when half as much again as is in use was
+// allocated, rather than as much again: at full load that takes some 3 % more
+// processor time and a quarter less memory. Whoever sets GOGC or GOMEMLIMIT knows
+// better.
+func boundMemory() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(50)
+	}
 }
