@@ -16,10 +16,11 @@ type checker struct {
 	*Config
 	faults Faults
 	bad    map[place]bool // where there is a fault already: it would only repeat
+	meant  places         // keys that are only misspelt: their absence is no second fault
 }
 
-func newChecker(c *Config, faults Faults) *checker {
-	k := &checker{Config: c, faults: faults, bad: map[place]bool{}}
+func newChecker(c *Config, faults Faults, meant places) *checker {
+	k := &checker{Config: c, faults: faults, bad: map[place]bool{}, meant: meant}
 	for _, f := range faults {
 		k.bad[place{f.Line, f.Column}] = true
 	}
@@ -34,6 +35,12 @@ func (c *checker) fault(path, nearest, format string, args ...any) {
 	}
 	c.faults = append(c.faults, Fault{File: c.file, Line: at.line, Column: at.column,
 		Reason: fmt.Sprintf(format, args...), Nearest: nearest, feature: featureOf(path)})
+}
+
+// misspelt reports whether one of the keys below path seems to be there under a
+// wrong name: what follows from its absence is no fault of its own.
+func (c *checker) misspelt(path string, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return c.meant.given(join(path, key)) })
 }
 
 // featureOf returns 1 + the index of the feature that path lies in, or 0.
@@ -191,6 +198,9 @@ func (c *checker) store() {
 func (c *checker) web() {
 	if c.Web.Listen == "" {
 		return
+	}
+	if c.places.given("web.listen") {
+		c.notice("web.listen", "listen has no effect in this version: there is no local page yet")
 	}
 	host, port, err := net.SplitHostPort(c.Web.Listen)
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {

@@ -1,15 +1,18 @@
 package configs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // CheckFiles looks at what the configuration names on this host: certificates,
 // secrets, tag files, the store's directory. Credentials are only there under
 // systemd; elsewhere they give a notice. Nothing is changed.
 func (c *Config) CheckFiles() (Faults, []Notice) {
-	k := newChecker(&Config{file: c.file, places: c.places}, nil)
+	k := newChecker(&Config{file: c.file, places: c.places}, nil, nil)
 	for i, in := range c.Inputs {
 		p := at("inputs", i)
 		if in.MQTT != nil {
@@ -28,16 +31,28 @@ func (c *Config) CheckFiles() (Faults, []Notice) {
 		k.tlsFiles(p+".tls", u.MQTT.TLS)
 		k.secret(p+".login.password", u.MQTT.Login.Password)
 	}
-	if dir := filepath.Dir(c.Store.Path.String()); !isDir(dir) {
-		k.notice("store.path", "the directory %s does not exist on this host yet", dir)
-	}
+	k.storeDir(filepath.Dir(c.Store.Path.String()))
 	return k.faults.sort(), k.Notices
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// storeDir looks at the directory that the store is created in. Who checks need
+// not be who runs, so that a missing permission is only worth a notice.
+func (c *checker) storeDir(dir string) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.fault("store.path", "", "the store's directory %s does not exist; create it, or name another store.path (systemd creates it with StateDirectory=)", dir)
+	case err != nil:
+		c.fault("store.path", "", "cannot look at the store's directory: %v", err)
+	case !info.IsDir():
+		c.fault("store.path", "", "%s is no directory; name another store.path", dir)
+	case syscall.Access(dir, accessWrite) != nil:
+		c.notice("store.path", "the user who checks may not write to %s; whoever runs the gateway has to", dir)
+	}
 }
+
+// accessWrite is W_OK of access(2).
+const accessWrite = 2
 
 func (c *checker) readable(p string, path Path) {
 	if path == "" {

@@ -19,7 +19,9 @@ func (c *checker) inputs() {
 		c.name(p+".name", in.Name)
 		switch {
 		case in.MQTT == nil && in.OPCUA == nil:
-			c.fault(p, "", "an input has a source: mqtt or opcua")
+			if !c.misspelt(p, "mqtt", "opcua") {
+				c.fault(p, "", "an input has a source: mqtt or opcua")
+			}
 		case in.MQTT != nil && in.OPCUA != nil:
 			c.fault(p+".opcua", "", "an input has one source, mqtt or opcua; make it two inputs")
 		case in.MQTT != nil:
@@ -70,14 +72,18 @@ func (c *checker) connection(p string, u URL, tls TLS, login Login) {
 		v.Scheme += "s"
 		c.fault(p+".tls", v.String(), "tls has no effect with %s", u.Scheme)
 	}
-	if (tls.Cert != "") != tls.Key.Given() {
+	if (tls.Cert != "") != tls.Key.Given() && !c.misspelt(p+".tls", "cert", "key") && !c.misspelt(p+".tls.key", secretKeys...) {
 		c.fault(p+".tls", "", "cert and key go together")
 	}
-	if login.Password.Given() && login.User == "" {
-		c.fault(p+".login", "", "a password needs a user")
-	}
+	c.login(p+".login", login)
 	if login.Password.Given() && !secure && u.Scheme != "" && !local(u.Hostname()) {
 		c.notice(p+".url", "the password travels unencrypted to %s", u.Host)
+	}
+}
+
+func (c *checker) login(p string, l Login) {
+	if l.Password.Given() && l.User == "" && !c.misspelt(p, "user") {
+		c.fault(p, "", "a password needs a user")
 	}
 }
 
@@ -135,6 +141,7 @@ func (c *checker) subscribe(p string, s *Subscribe) (unpaced int) {
 	named := s.namesSensors()
 	switch {
 	case named:
+	case c.misspelt(p, "sensor", "sensors", "value", "topic", "each"): // a fault already
 	case c.places.given(p + ".value"):
 		c.fault(p+".value", "", "value wants to know the sensor: {sensor} in the topic, or sensor: {path: …}")
 	case len(s.Sensors) == 0:
@@ -190,7 +197,9 @@ var captures = []string{"asset", "device", "sensor", "lifecycle"}
 // topic checks a filter and returns what it captures (MQTT 5 §4.7).
 func (c *checker) topic(p, topic string) (captured []string) {
 	if topic == "" {
-		c.fault(p, "", "a topic cannot be empty")
+		if c.places.given(p) {
+			c.fault(p, "", "a topic cannot be empty")
+		}
 		return nil
 	}
 	if len(topic) > 65535 || strings.ContainsRune(topic, 0) {
@@ -227,6 +236,7 @@ func (c *checker) topic(p, topic string) (captured []string) {
 }
 
 func (c *checker) opcua(p string, o *OPCUA) {
+	c.notice(p, "opcua has no effect in this version: nothing reads this input yet")
 	if o.Endpoint.Host != "" && o.Endpoint.Scheme != "opc.tcp" {
 		u := o.Endpoint
 		u.Scheme = "opc.tcp"
@@ -235,9 +245,7 @@ func (c *checker) opcua(p string, o *OPCUA) {
 	if o.Security == "none" {
 		c.notice(p+".security", "the connection is neither signed nor encrypted")
 	}
-	if o.Login.Password.Given() && o.Login.User == "" {
-		c.fault(p+".login", "", "a password needs a user")
-	}
+	c.login(p+".login", o.Login)
 	within(c, p+".sampling", o.Sampling, 0, Day)
 	within(c, p+".publishing", o.Publishing, Duration(10*time.Millisecond), Day)
 	within(c, p+".backfill.max", o.Backfill.Max, 0, 366*Day)
@@ -253,6 +261,7 @@ func (c *checker) nodes(p string, n *Nodes) {
 	switch {
 	case n.Tags != "" && (n.Under != "" || n.Match != "" || len(n.Exclude) > 0):
 		c.fault(p, "", "nodes come from tags: FILE or from under and match, not both")
+	case c.misspelt(p, "tags", "under", "match"): // a fault already
 	case n.Tags == "" && n.Under == "":
 		c.fault(p, "", "names no nodes: give under and match, or tags: FILE")
 	case n.Tags == "" && !strings.Contains(n.Match, "{sensor}"):

@@ -15,8 +15,22 @@ func (c *checker) uplinks() {
 		c.clientID(p+".mqtt.client_id", u.MQTT.ClientID)
 		c.prefix(p+".prefix", u.Prefix)
 		within(c, p+".backlog.rate", u.Backlog.Rate, 0, 1_000_000)
+		c.withoutEffect(p, u)
 	}
 	c.unique("uplink", "uplinks", names)
+}
+
+// withoutEffect says which choices of an uplink nothing heeds yet.
+func (c *checker) withoutEffect(p string, u *Uplink) {
+	if u.Publish != PublishAll {
+		c.notice(p+".publish", "publish: %s has no effect in this version: every result is published", u.Publish)
+	}
+	if u.Backlog.Order != LiveFirst {
+		c.notice(p+".backlog.order", "order: %s has no effect in this version: every record goes in the order of its making, with new ones behind", u.Backlog.Order)
+	}
+	if u.Backlog.Rate != 0 {
+		c.notice(p+".backlog.rate", "rate has no effect in this version: a backlog goes as fast as the broker takes it")
+	}
 }
 
 // prefix checks the first levels of published topics (MQTT 5 §4.7).

@@ -23,7 +23,8 @@ type decoder struct {
 	cfg    *Config
 	faults Faults
 	places places
-	nodes  int // visited
+	meant  places // keys that a misspelt one stands for, and where that is
+	nodes  int    // visited
 	depth  int
 	// feature is 1 + the index of the feature being decoded, or 0.
 	feature int
@@ -158,8 +159,11 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	}
 	given := d.pairs(n)
 	for key, p := range given {
-		if !slices.Contains(keys, key) {
-			d.unknownKey(p.key, key, keys)
+		if slices.Contains(keys, key) {
+			continue
+		}
+		if near := d.unknownKey(p.key, key, keys); near != "" {
+			d.meant[join(path, near)] = place{p.key.Line, p.key.Column}
 		}
 	}
 	for _, f := range fields {
@@ -167,7 +171,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 		switch {
 		case ok:
 			d.value(p.value, v.Field(f.index), join(path, f.key))
-		case f.required:
+		case f.required && !d.meant.given(join(path, f.key)):
 			d.fault(n, "", "%s is missing", f.key)
 		}
 	}
@@ -186,8 +190,9 @@ var misnomers = map[string][]string{
 	"topic_prefix": {"prefix"}, "clientid": {"client_id"},
 }
 
-func (d *decoder) unknownKey(at *yaml.Node, key string, keys []string) {
-	near := nearest(key, keys)
+// unknownKey reports a key and returns the one that is probably meant.
+func (d *decoder) unknownKey(at *yaml.Node, key string, keys []string) (near string) {
+	near = nearest(key, keys)
 	for _, other := range misnomers[strings.ToLower(key)] {
 		if near == "" && slices.Contains(keys, other) {
 			near = other
@@ -196,11 +201,13 @@ func (d *decoder) unknownKey(at *yaml.Node, key string, keys []string) {
 	switch {
 	case key == "<<":
 		d.fault(at, "", "merge keys are not read; what features share stands in defaults")
+		return ""
 	case near != "":
 		d.fault(at, near, "unknown key %q", clip(key))
 	default:
 		d.fault(at, "", "unknown key %q; here can stand %s", clip(key), strings.Join(keys, ", "))
 	}
+	return near
 }
 
 // clip keeps what is repeated from the file short.

@@ -25,7 +25,7 @@ const maxQuota = Bytes(1) << (29 + 11*(strconv.IntSize/64))
 
 func (s *Store) setDefaults(*Config) {
 	*s = Store{
-		Path:           "/var/lib/tidemark/tidemark.db",
+		Path:           ServiceDir + "/tidemark.db",
 		Quota:          min(2<<30, maxQuota),
 		Retain:         7 * Day,
 		WhenFull:       DropOldestRaw,

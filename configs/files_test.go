@@ -148,6 +148,45 @@ inputs:
 	}
 }
 
+func TestCheckFilesLooksAtTheStoresDirectory(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "file", "x")
+	for path, want := range map[string]string{
+		"t.db":      "",
+		"no/t.db":   "1:15: the store's directory DIR/no does not exist; create it, or name another store.path (systemd creates it with StateDirectory=)",
+		"file/t.db": "1:15: DIR/file is no directory; name another store.path",
+	} {
+		file := filepath.Join(dir, "t.yaml")
+		c, err := configs.Parse(file, []byte("store: {path: "+path+"}\n"), "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		faults, _ := c.CheckFiles()
+		got := strings.ReplaceAll(strings.ReplaceAll(faults.Error(), file+":", ""), dir, "DIR")
+		if got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// The examples of the first configuration, switched on, are a bench that works.
+func TestStartExplainsTheBench(t *testing.T) {
+	text, err := configs.Start("line-3", nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench := strings.Replace(string(text), "#trust: local", "trust: local", 1)
+	head, uplink, ok := strings.Cut(bench, "uplinks: []\n")
+	if !ok {
+		t.Fatal("there is no empty list of uplinks")
+	}
+	bench = head + strings.ReplaceAll(strings.TrimPrefix(uplink, "#"), "\n#", "\n")
+	c := mustParse(t, bench)
+	if c.Clock.Trust != configs.TrustLocal || len(c.Uplinks) != 1 || c.Uplinks[0].MQTT.URL.String() != "mqtt://127.0.0.1:1883" {
+		t.Errorf("trust %s, uplinks %v", c.Clock.Trust, c.Uplinks)
+	}
+}
+
 func TestHostServers(t *testing.T) {
 	host := fstest.MapFS{
 		"etc/chrony/chrony.conf":                       {Data: []byte("# server 192.0.2.99\npool 2.debian.pool.ntp.org iburst\nserver 10.0.3.1 iburst\n  SERVER ntp.plant.example prefer\nserver\n")},
@@ -180,7 +219,8 @@ func TestStartIsValid(t *testing.T) {
 		for _, s := range servers {
 			conf += "server " + s + "\n"
 		}
-		text, err := configs.Start(host, configs.HostServers(fstest.MapFS{"etc/chrony.conf": {Data: []byte(conf)}}))
+		service := rapid.Bool().Draw(t, "service")
+		text, err := configs.Start(host, configs.HostServers(fstest.MapFS{"etc/chrony.conf": {Data: []byte(conf)}}), service)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,6 +230,9 @@ func TestStartIsValid(t *testing.T) {
 		}
 		if c.Gateway.ID != host || !slices.Equal(c.Clock.Servers, servers) {
 			t.Fatalf("host %q, servers %v\n%s", c.Gateway.ID, c.Clock.Servers, text)
+		}
+		if want := map[bool]string{true: "/var/lib/tidemark/tidemark.db", false: "tidemark.db"}[service]; c.Store.Path.String() != want {
+			t.Fatalf("the store is %s, want %s", c.Store.Path, want)
 		}
 	})
 }

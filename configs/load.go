@@ -46,7 +46,7 @@ func Load(path string) (*Config, error) {
 // them.
 func Parse(name string, data []byte, host string) (*Config, error) {
 	cfg := &Config{file: name, places: places{"": {1, 1}}}
-	d := &decoder{cfg: cfg, places: cfg.places}
+	d := &decoder{cfg: cfg, places: cfg.places, meant: places{}}
 	d.initialise(reflect.ValueOf(cfg).Elem())
 	root, err := document(name, data)
 	if err != nil {
@@ -55,7 +55,7 @@ func Parse(name string, data []byte, host string) (*Config, error) {
 	if root != nil {
 		d.value(root, reflect.ValueOf(cfg).Elem(), "")
 	}
-	c := newChecker(cfg, d.faults)
+	c := newChecker(cfg, d.faults, d.meant)
 	c.complete(host)
 	c.check()
 	return c.result()

@@ -3,12 +3,16 @@ package configs
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // The types here take nodes of more than one shape.
+
+// secretKeys are the two places that a secret may be in.
+var secretKeys = []string{"credential", "file"}
 
 // decode reads {credential: NAME} or {file: PATH}. What stands there instead is
 // never repeated: it may be the secret.
@@ -25,6 +29,7 @@ func (s *Secret) decode(d *decoder, n *yaml.Node, path string) {
 	switch {
 	case in.Credential != "" && in.File != "":
 		d.fault(n, "", "a secret is either a credential or a file, not both")
+	case slices.ContainsFunc(secretKeys, func(key string) bool { return d.meant.given(join(path, key)) }): // a fault already
 	case in.Credential == "" && in.File == "":
 		d.fault(n, "", "names no secret; write {credential: NAME} or {file: PATH}")
 	case strings.ContainsAny(in.Credential, "/\x00") || in.Credential == "." || in.Credential == "..":

@@ -11,9 +11,14 @@ import (
 //go:embed start.yaml.tmpl
 var startText string
 
+// ServiceDir is where a gateway that runs as a service keeps its store.
+const ServiceDir = "/var/lib/tidemark"
+
 // Start returns an annotated configuration to begin with: a broker on this host,
-// one topic, one feature, and the NTP servers that are not public.
-func Start(host string, servers []HostServer) ([]byte, error) {
+// one topic, one feature, and the NTP servers that are not public. With service
+// the store is in ServiceDir, else beside the file, where whoever tries it may
+// write.
+func Start(host string, servers []HostServer, service bool) ([]byte, error) {
 	t, err := template.New("start").Funcs(template.FuncMap{"yaml": quoted}).Parse(startText)
 	if err != nil {
 		return nil, err
@@ -27,7 +32,7 @@ func Start(host string, servers []HostServer) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public})
+	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public, "Service": service, "Dir": ServiceDir})
 	return b.Bytes(), err
 }
 

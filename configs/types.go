@@ -258,20 +258,27 @@ type URL struct{ url.URL }
 // String returns the address.
 func (u URL) String() string { return u.URL.String() }
 
-// parse never repeats the text: it may hold a password.
+// parse never repeats what may be a password: what stands before an @.
 func (u *URL) parse(text string) error {
 	p, err := url.Parse(text)
 	if err != nil {
-		return &wrong{reason: "is no address; write one such as mqtts://broker.example:8883"}
+		return notURL(text)
 	}
 	if p.User != nil {
 		return &wrong{reason: "an address holds no user or password; write them under login"}
 	}
 	if p.Scheme == "" || p.Host == "" {
-		return &wrong{reason: "is no address; write one such as mqtts://broker.example:8883"}
+		return notURL(text)
 	}
 	u.URL = *p
 	return nil
+}
+
+func notURL(text string) *wrong {
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		text = "…" + text[i:]
+	}
+	return &wrong{reason: fmt.Sprintf("%q is no address; write one such as mqtts://broker.example:8883", clip(text))}
 }
 
 // Path is a file. A relative one is taken from the configuration's directory.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,9 @@ func startText(root fs.FS, hostname func() (string, error), reference bool) ([]b
 	if err != nil || host == "" {
 		host = "gateway-1"
 	}
-	return configs.Start(host, configs.HostServers(root))
+	// The directory is there where a package or a unit made it.
+	_, err = fs.Stat(root, strings.TrimPrefix(configs.ServiceDir, "/"))
+	return configs.Start(host, configs.HostServers(root), err == nil)
 }
 
 // createFile writes a file that was not there.

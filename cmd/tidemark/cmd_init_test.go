@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"tidemark/configs"
 )
@@ -59,6 +61,35 @@ func TestInitWritesOnlyANewFile(t *testing.T) {
 	}
 	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
 		t.Error("an existing file was changed")
+	}
+}
+
+// What init writes is checked without a fault, and its store can be made, with
+// nothing prepared.
+func TestInitThenCheckThenRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.yaml")
+	if _, _, err := runInit(t, "-o", file); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"check", "-c", file}, nil, &out, &errOut); code != exitOK {
+		t.Fatalf("check: exit %d, %s%s", code, &out, &errOut)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := bytes.ReplaceAll(text, []byte("127.0.0.1:1883"), []byte("127.0.0.1:1")) // as far as this test goes
+	if err := os.WriteFile(file, nobody, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer time.AfterFunc(300*time.Millisecond, stop).Stop()
+	if code := run(ctx, []string{"run", "-c", file}, nil, &out, &errOut); code != exitOK {
+		t.Fatalf("run: exit %d, %s", code, &errOut)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(file), "tidemark.db")); err != nil {
+		t.Error(err)
 	}
 }
 
