@@ -41,7 +41,10 @@ const (
 	// (explicit watermarks).
 	MarkWatermark
 	// MarkIdle is evidence that the partition is gone, such as a last will. It
-	// holds until the partition speaks (I7).
+	// holds until the partition speaks (I7). TimeMS, if not NoTime, is the event
+	// time at which held values end; else they end after what the partition last
+	// vouched for. A mark that names less than a partition, such as a device's
+	// will where every input is one, is evidence of life only (I4).
 	MarkIdle
 	// MarkActive is evidence of life (I4, I7), such as a keep-alive. If TimeMS is
 	// not NoTime it is a candidate for the watermark, before the out-of-orderness
