@@ -32,6 +32,8 @@ var rooms = []room{
 		"how far a clock can be trusted must not depend on who asks"},
 	{"windowing", []string{"reading"}, nil,
 		"the engine is a function of its batches: whatever else it could reach might change what a replay gives"},
+	{"windowing/disorder", []string{"reading"}, nil,
+		"what readings are like must not depend on the engine whose tuning it decides"},
 	{"buffer", nil, []string{"go.etcd.io/bbolt", "golang.org/x/sys"},
 		"the store keeps opaque bytes, so that no change of a record's meaning can break what is on disk"},
 	{"uplink", []string{"reading", "windowing"}, []string{"github.com/eclipse/paho.golang", "github.com/gorilla/websocket", "github.com/rs/zerolog", "golang.org/x/"},

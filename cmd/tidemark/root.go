@@ -55,7 +55,7 @@ func newRootCmd() *cobra.Command {
 	}
 	root.AddCommand(newVersionCmd(), newJudgeCmd())
 	root.AddCommand(newRunCmd(), newStatusCmd())
-	root.AddCommand(newReplayCmd())
+	root.AddCommand(newReplayCmd(), newAdviseCmd())
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
 	root.AddCommand(newStoreCmd())
