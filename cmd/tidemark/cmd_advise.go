@@ -55,7 +55,7 @@ func newAdviseCmd() *cobra.Command {
 				err = printAdvice(cmd.OutOrStdout(), &a)
 			}
 			if err != nil {
-				return &exitError{exitRuntime, fmt.Errorf("cannot write the advice: %w", err)}
+				return runtimeError(fmt.Errorf("cannot write the advice: %w", err))
 			}
 			return nil
 		},
@@ -98,7 +98,7 @@ func measure(ctx context.Context, m *disorder.Meter, name string, in io.Reader) 
 	}
 	for ops := trace.NewReader(in, true); ; {
 		if ctx.Err() != nil {
-			return &exitError{exitRuntime, fmt.Errorf("%s: %w", name, ctx.Err())}
+			return runtimeError(fmt.Errorf("%s: %w", name, ctx.Err()))
 		}
 		op, err := ops.Next()
 		var fault *trace.Fault
@@ -108,7 +108,7 @@ func measure(ctx context.Context, m *disorder.Meter, name string, in io.Reader) 
 		case errors.As(err, &fault):
 			return fmt.Errorf("%s: %w", name, err)
 		case err != nil:
-			return &exitError{exitRuntime, fmt.Errorf("%s: %w", name, err)}
+			return runtimeError(fmt.Errorf("%s: %w", name, err))
 		}
 		for i := range op.Steps {
 			for j := range op.Steps[i].Readings {

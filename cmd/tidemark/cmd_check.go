@@ -18,18 +18,19 @@ func newCheckCmd() *cobra.Command {
 		Long: `Validate a configuration and what it names on this host: certificates, secrets,
 tag files. Every fault is printed on a line of its own as file:line:column: reason.
 The exit code is 2 if there is one.`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := check(file)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			show := printCheck
 			if asJSON {
-				show = printCheckJSON
+				err = printJSON(cmd.OutOrStdout(), r)
+			} else {
+				err = printCheck(cmd.OutOrStdout(), r)
 			}
-			if err := show(cmd.OutOrStdout(), r); err != nil {
-				return &exitError{exitRuntime, err}
+			if err != nil {
+				return runtimeError(err)
 			}
 			if n := len(r.Faults); n > 0 {
 				return &exitError{exitUsage, fmt.Errorf("%s has %s", file, count(n, "fault"))}

@@ -79,18 +79,18 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) (err error) {
 	// process would end at once and leave its directory behind.
 	signal.Ignore(syscall.SIGPIPE)
 	if d.dir, err = os.MkdirTemp("", "tidemark-demo-"); err != nil {
-		return &exitError{exitRuntime, fmt.Errorf("cannot make a directory for the demo: %w", err)}
+		return runtimeError(fmt.Errorf("cannot make a directory for the demo: %w", err))
 	}
 	if !d.keep {
 		defer os.RemoveAll(d.dir)
 	}
 	log, closeLog, err := d.openLog(errOut)
 	if err != nil {
-		return &exitError{exitRuntime, err}
+		return runtimeError(err)
 	}
 	defer closeLog()
 	if err := d.build(log); err != nil {
-		return &exitError{exitRuntime, err}
+		return runtimeError(err)
 	}
 	if err := d.serve(ctx, newDemoView(d, out, errOut)); err != nil {
 		code := exitRuntime

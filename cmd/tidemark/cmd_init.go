@@ -28,7 +28,7 @@ proposed. A file that exists is not overwritten.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := startText(root, hostname, reference)
 			if err != nil {
-				return &exitError{exitRuntime, err}
+				return runtimeError(err)
 			}
 			if out == "" || out == "-" {
 				_, err := cmd.OutOrStdout().Write(text)
@@ -70,12 +70,4 @@ func createFile(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
-}
-
-// runtimeError gives an error the exit code of a failure, and passes nil on.
-func runtimeError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exitError{exitRuntime, err}
 }

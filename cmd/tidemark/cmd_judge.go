@@ -34,12 +34,12 @@ func newJudgeCmd() *cobra.Command {
 			lines.SetEscapeHTML(false)
 			err := clock.JudgeScenarios(in, func(r clock.StepResult) error {
 				if err := lines.Encode(r); err != nil {
-					return &exitError{exitRuntime, fmt.Errorf("cannot write the results: %w", err)}
+					return runtimeError(fmt.Errorf("cannot write the results: %w", err))
 				}
 				return nil
 			})
 			if flushErr := out.Flush(); err == nil && flushErr != nil {
-				return &exitError{exitRuntime, fmt.Errorf("cannot write the results: %w", flushErr)}
+				return runtimeError(fmt.Errorf("cannot write the results: %w", flushErr))
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)

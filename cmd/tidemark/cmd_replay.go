@@ -136,11 +136,11 @@ func replay(ctx context.Context, cfg windowing.Config, shown [windowing.EmitWate
 	lines := &replayLines{w: bufio.NewWriterSize(out, 64<<10), shown: shown, live: live}
 	err = replayTrace(ctx, engine, trace.NewReader(in, cfg.Explicit), lines)
 	if flushErr := lines.w.Flush(); flushErr != nil {
-		return &exitError{exitRuntime, fmt.Errorf("cannot write what came out: %w", flushErr)}
+		return runtimeError(fmt.Errorf("cannot write what came out: %w", flushErr))
 	}
 	var fault *trace.Fault
 	if err != nil && !errors.As(err, &fault) {
-		return &exitError{exitRuntime, fmt.Errorf("%s: %w", name, err)}
+		return runtimeError(fmt.Errorf("%s: %w", name, err))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -21,7 +24,7 @@ func newRunCmd() *cobra.Command {
 
 Under systemd (Type=notify) it says READY once its store is recovered and its
 readers have started, and logs JSON; on a terminal it logs for people.`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := newLogger(cmd.ErrOrStderr())
 			cfg, err := configs.Load(file)
@@ -46,9 +49,9 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 			}
 			if err := g.Run(cmd.Context()); err != nil {
 				if gateway.IsStorage(err) {
-					return &exitError{exitStorage, err}
+					return &exitError{exitStorage, explainStorage(cfg, err)}
 				}
-				return &exitError{exitRuntime, err}
+				return runtimeError(err)
 			}
 			return nil
 		},
@@ -66,4 +69,13 @@ func boundMemory() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetGCPercent(50)
 	}
+}
+
+// explainStorage says in plain words what a first run most often lacks.
+func explainStorage(cfg *configs.Config, err error) error {
+	dir := filepath.Dir(cfg.Store.Path.String())
+	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
+		return fmt.Errorf("the store's directory %s does not exist; create it, or name another store.path", dir)
+	}
+	return err
 }

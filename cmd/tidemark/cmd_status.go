@@ -16,7 +16,7 @@ func newStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Ask the running gateway whether its data can be trusted",
-		Args:  cobra.NoArgs,
+		Args:  fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if socket == "" {
 				cfg, err := configs.Load(file)
@@ -27,7 +27,7 @@ func newStatusCmd() *cobra.Command {
 			}
 			for {
 				if err := showStatus(cmd, socket, asJSON, watch); err != nil {
-					return &exitError{exitRuntime, err}
+					return runtimeError(err)
 				}
 				if !watch {
 					return nil

@@ -17,10 +17,13 @@ func newStoreCmd() *cobra.Command {
 		Long: `Look into a store that is not in use, and mend it. The gateway must be stopped
 first, or FILE be one that it has set aside (NAME.damaged-1). The exit code is 3
 if the store is damaged or cannot be opened.`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("store needs to be told what to do: check, stats, compact or salvage")
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("store needs to be told what to do: check, stats, compact or salvage")
+			}
+			return chooseCommand(cmd, args)
 		},
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newStoreCheckCmd(), newStoreStatsCmd(), newStoreCompactCmd(), newStoreSalvageCmd())
 	return cmd
@@ -53,7 +56,7 @@ func newStoreReportCmd(use, short, long string, print func(io.Writer, *buffer.Re
 				err = print(cmd.OutOrStdout(), r)
 			}
 			if err != nil {
-				return &exitError{exitRuntime, err}
+				return runtimeError(err)
 			}
 			if r.FaultCount > 0 {
 				return &exitError{exitStorage, fmt.Errorf("store %q is damaged: %s; bring back what is whole with: tidemark store salvage %s NEW",
@@ -88,10 +91,9 @@ which takes its place when it is whole: until then the store is as it was.`,
 			}
 			c := compacted{Path: args[0], Before: before, After: after}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), c)
+				return runtimeError(printJSON(cmd.OutOrStdout(), c))
 			}
-			printCompacted(cmd.OutOrStdout(), c)
-			return nil
+			return runtimeError(printCompacted(cmd.OutOrStdout(), c))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -119,7 +121,7 @@ read.`,
 				err = printSalvaged(cmd.OutOrStdout(), args[1], found)
 			}
 			if err != nil {
-				return &exitError{exitRuntime, err}
+				return runtimeError(err)
 			}
 			if !found.Complete {
 				return &exitError{exitStorage, fmt.Errorf("a gateway cannot go on with %q: what recovery needs is not there", args[1])}

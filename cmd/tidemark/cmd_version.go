@@ -19,7 +19,7 @@ func newVersionCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tidemark %s (commit %s, %s, %s/%s)\n",
 				version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return runtimeError(err)
 		},
 	}
 }

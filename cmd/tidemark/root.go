@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,14 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
+
+// runtimeError gives an error the exit code of a failure, and passes nil on.
+func runtimeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitRuntime, err}
+}
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
@@ -51,7 +60,11 @@ func newRootCmd() *cobra.Command {
 		Short:         "An MQTT edge gateway that makes late, repeated and wrongly stamped data a contract",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs, // for chooseCommand to look at
+		RunE:          chooseCommand,
+
+		DisableFlagsInUseLine:      true,
+		SuggestionsMinimumDistance: 2,
 	}
 	root.AddCommand(newVersionCmd(), newJudgeCmd())
 	root.AddCommand(newRunCmd(), newStatusCmd())
@@ -60,4 +73,24 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newCheckCmd(), newInitCmd())
 	root.AddCommand(newStoreCmd())
 	return root
+}
+
+// chooseCommand runs where none of the commands below cmd was named: without a
+// word it shows them.
+func chooseCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return runtimeError(cmd.Help())
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("unknown command %q (did you mean %q?)", args[0], near[0])
+	}
+	return fmt.Errorf("unknown command %q; %s --help shows those that there are", args[0], cmd.CommandPath())
+}
+
+// fileByFlag refuses arguments of a command that takes its file with -c.
+func fileByFlag(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes its configuration with -c: %s -c %s", cmd.Name(), cmd.CommandPath(), args[0])
 }

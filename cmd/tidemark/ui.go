@@ -18,7 +18,9 @@ import (
 	"tidemark/windowing"
 )
 
-// Everything that a user sees of a command is printed in this file.
+// What the commands print for people is written in this file, except of those that
+// have a ui_*.go of their own and the pictures of the demo (demo_view.go). It is
+// JSON where that is asked for, by printJSON.
 
 // printError prints the one error that ends a command.
 func printError(w io.Writer, err error) { fmt.Fprintf(w, "tidemark: %v\n", err) }
@@ -40,14 +42,6 @@ func printCheck(w io.Writer, r *checkReport) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// printCheckJSON prints the report as one JSON object.
-func printCheckJSON(w io.Writer, r *checkReport) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // printWritten says that a configuration was written and what comes next.
@@ -160,6 +154,7 @@ func orNever(t string) string {
 // printJSON prints v as one indented JSON value.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
@@ -230,8 +225,9 @@ func storeTime(ms int64) string {
 }
 
 // printCompacted says what compacting brought.
-func printCompacted(w io.Writer, c compacted) {
-	fmt.Fprintf(w, "%s: %d bytes, before %d\n", c.Path, c.After, c.Before)
+func printCompacted(w io.Writer, c compacted) error {
+	_, err := fmt.Fprintf(w, "%s: %d bytes, before %d\n", c.Path, c.After, c.Before)
+	return err
 }
 
 // printSalvaged says what was brought back.
