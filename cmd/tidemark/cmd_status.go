@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,19 +29,11 @@ func newStatusCmd() *cobra.Command {
 				}
 				socket = gateway.SocketPath(cfg)
 			}
-			for {
-				if err := showStatus(cmd, socket, asJSON, watch); err != nil {
-					return runtimeError(err)
-				}
-				if !watch {
-					return nil
-				}
-				select {
-				case <-cmd.Context().Done():
-					return nil
-				case <-time.After(time.Second):
-				}
+			ask := func(ctx context.Context) error { return showStatus(ctx, cmd, socket, asJSON, watch) }
+			if watch {
+				return watchStatus(cmd, ask, asJSON, time.Second)
 			}
+			return runtimeError(ask(cmd.Context()))
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE` of the gateway")
@@ -47,12 +43,45 @@ func newStatusCmd() *cobra.Command {
 	return cmd
 }
 
-func showStatus(cmd *cobra.Command, socket string, asJSON, watch bool) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+// unanswered is why there is no status to show.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// watchStatus asks again and again until the command is interrupted. A gateway that
+// is away for a while is waited for.
+func watchStatus(cmd *cobra.Command, ask func(context.Context) error, asJSON bool, every time.Duration) error {
+	for {
+		err := ask(cmd.Context())
+		var away unanswered
+		switch {
+		case cmd.Context().Err() != nil:
+			return nil
+		case errors.As(err, &away) && !errors.Is(err, fs.ErrPermission):
+			if asJSON {
+				err = printNoAnswer(cmd.ErrOrStderr(), err)
+			} else {
+				clearScreen(cmd.OutOrStdout())
+				err = printNoAnswer(cmd.OutOrStdout(), err)
+			}
+		}
+		if err != nil {
+			return runtimeError(err)
+		}
+		select {
+		case <-cmd.Context().Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+func showStatus(ctx context.Context, cmd *cobra.Command, socket string, asJSON, watch bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	st, err := gateway.AskStatus(ctx, socket)
 	if err != nil {
-		return err
+		return unanswered{explainSilence(socket, err)}
 	}
 	if asJSON {
 		return printJSON(cmd.OutOrStdout(), st)
@@ -61,4 +90,15 @@ func showStatus(cmd *cobra.Command, socket string, asJSON, watch bool) error {
 		clearScreen(cmd.OutOrStdout())
 	}
 	return printStatus(cmd.OutOrStdout(), st)
+}
+
+// explainSilence says why nobody answered, where the system tells.
+func explainSilence(socket string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("the gateway is not running: nobody listens at %s", socket)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: you may not open %s; ask as the gateway's user, its group or root", fs.ErrPermission, socket)
+	}
+	return err
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tidemark/buffer"
-	"tidemark/clock"
-	"tidemark/gateway"
 	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
@@ -50,11 +49,11 @@ func printWritten(w io.Writer, path string) {
 }
 
 // count returns n and the word, in the plural unless n is 1.
-func count(n int, word string) string {
+func count[T int | int64 | uint64](n T, word string) string {
 	if n != 1 {
 		word += "s"
 	}
-	return strconv.Itoa(n) + " " + word
+	return fmt.Sprint(n) + " " + word
 }
 
 // replayLines prints what an engine says of a trace.
@@ -82,85 +81,43 @@ func (l *replayLines) print(after int, out *windowing.Output) error {
 	return l.w.Flush()
 }
 
-// printStatus prints the gateway's status on one screen, the verdict first.
-func printStatus(w io.Writer, st *gateway.Status) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s\n", st.Gateway, strings.ToUpper(st.Verdict), st.At)
-	for _, f := range st.Because {
-		fmt.Fprintf(&b, "  ! %s: %s (since %s)\n", f.Name, f.Detail, f.Since)
-	}
-	fmt.Fprintf(&b, "\nclock     %s, error at most %s, %s\n", st.Clock.State, milliseconds(st.Clock.BoundNS), serverCount(&st.Clock))
-	for _, in := range st.Inputs {
-		state := "not read"
-		if in.Reader != nil {
-			state = in.Reader.State
-		}
-		c := &in.Counts
-		fmt.Fprintf(&b, "input     %-16s %s; received %d = accepted %d + duplicate %d + malformed %d + unmatched %d + quarantined %d + pending %d; %d pending now\n",
-			in.Name, state, c.Received, c.Accepted, c.Duplicate, c.Malformed, c.Unmatched, c.Quarantined, c.Pending, in.PendingNow)
-		if in.Reader != nil && in.Reader.Problem != "" {
-			fmt.Fprintf(&b, "          %s\n", in.Reader.Problem)
-		}
-	}
-	for _, f := range st.Features {
-		fmt.Fprintf(&b, "feature   %-16s watermark %s, %d keys, %d open windows; windowed %d, late %d, excluded %d\n",
-			f.Name, orNever(f.Watermark), f.Keys, f.OpenWindows, f.Windowed, f.Late, f.Excluded)
-		if f.Disabled != "" {
-			fmt.Fprintf(&b, "          disabled: %s\n", f.Disabled)
-		}
-		if len(f.HeldBy) > 0 {
-			fmt.Fprintf(&b, "          held back by %s\n", strings.Join(f.HeldBy, ", "))
-		}
-	}
-	for _, u := range st.Uplinks {
-		fmt.Fprintf(&b, "uplink    %-16s %s, backlog %d, in flight %d, last acknowledged %s\n", u.Name, u.State, u.Backlog, u.InFlight, orNever(u.LastAck))
-		if u.Reason != "" {
-			fmt.Fprintf(&b, "          %s\n", u.Reason)
-		}
-	}
-	fmt.Fprintf(&b, "store     block %d, %d readings, %d of %d MiB used, %d MiB free on disk\n",
-		st.Block, st.Store.Readings, st.Store.UsedBytes>>20, st.Store.QuotaBytes>>20, st.Store.FreeBytes>>20)
-	if !st.Conserved {
-		fmt.Fprintln(&b, "\nThe sums do not add up: a reading is not accounted for. This is a fault of the gateway; please report it.")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func serverCount(c *clock.Status) string {
-	agree := 0
-	for _, s := range c.Servers {
-		if s.Verdict == "truechimer" {
-			agree++
-		}
-	}
-	return fmt.Sprintf("%d of %d servers agree", agree, len(c.Servers))
-}
-
-func milliseconds(ns int64) string {
-	if ns < 0 {
-		return "unknown"
-	}
-	return strconv.FormatFloat(float64(ns)/1e6, 'f', 1, 64) + " ms"
-}
-
-func orNever(t string) string {
-	if t == "" {
-		return "never"
-	}
-	return t
-}
-
-// printJSON prints v as one indented JSON value.
+// printJSON prints v as one indented JSON value. Lists and mappings are never null.
 func printJSON(w io.Writer, v any) error {
+	filled := reflect.New(reflect.TypeOf(v)).Elem()
+	filled.Set(reflect.ValueOf(v))
+	fillLists(filled)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return enc.Encode(filled.Interface())
 }
 
-// clearScreen clears a terminal for the next picture.
-func clearScreen(w io.Writer) { fmt.Fprint(w, "\x1b[H\x1b[2J") }
+// fillLists puts an empty list or mapping in the place of every nil one.
+func fillLists(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fillLists(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				fillLists(f)
+			}
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		for i := range v.Len() {
+			fillLists(v.Index(i))
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+	}
+}
 
 // printStoreCheck prints the faults of a store, then the verdict.
 func printStoreCheck(w io.Writer, r *buffer.Report) error {

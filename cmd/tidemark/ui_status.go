@@ -1,0 +1,215 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidemark/clock"
+	"tidemark/gateway"
+)
+
+// clearScreen clears a terminal for the next picture.
+func clearScreen(w io.Writer) { fmt.Fprint(w, "\x1b[H\x1b[2J") }
+
+// statusScreen writes the gateway's status for people.
+type statusScreen struct {
+	strings.Builder
+	st *gateway.Status
+	at time.Time // of the status; zero if it cannot be read
+}
+
+// printStatus prints the gateway's status on one screen, the verdict first.
+func printStatus(w io.Writer, st *gateway.Status) error {
+	s := statusScreen{st: st}
+	s.at, _ = time.Parse(time.RFC3339, st.At)
+	s.linef("%s  %s  %s", st.Gateway, strings.ToUpper(st.Verdict), moment(st.At))
+	for _, f := range st.Because {
+		s.linef("  ! %s: %s (since %s)", f.Name, f.Detail, moment(f.Since))
+	}
+	s.linef("\nclock     %s", clockLine(&st.Clock))
+	for i := range st.Inputs {
+		s.input(&st.Inputs[i])
+	}
+	for i := range st.Features {
+		s.feature(&st.Features[i])
+	}
+	for i := range st.Uplinks {
+		s.uplink(&st.Uplinks[i])
+	}
+	s.linef("store     block %d, %s, %d of %d MiB used, %d MiB free on disk",
+		st.Block, count(st.Store.Readings, "reading"), st.Store.UsedBytes>>20, st.Store.QuotaBytes>>20, st.Store.FreeBytes>>20)
+	if st.Conserved {
+		s.linef("sums      hold: every reading is accounted for")
+	} else {
+		s.linef("sums      DO NOT HOLD: a reading is not accounted for. This is a fault of the gateway; please report it.")
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// printNoAnswer stands in for the status while the gateway is away.
+func printNoAnswer(w io.Writer, err error) error {
+	_, werr := fmt.Fprintf(w, "no answer: %v; asking again\n", err)
+	return werr
+}
+
+func (s *statusScreen) linef(format string, args ...any) {
+	fmt.Fprintf(s, format+"\n", args...)
+}
+
+// more writes a line that goes on with the one above.
+func (s *statusScreen) more(text string) {
+	if text != "" {
+		s.linef("          %s", text)
+	}
+}
+
+// told reports whether the verdict says it already.
+func (s *statusScreen) told(name, problem string) bool {
+	return slices.ContainsFunc(s.st.Because, func(f gateway.Fault) bool {
+		return f.Name == name && strings.Contains(f.Detail, problem)
+	})
+}
+
+func clockLine(c *clock.Status) string {
+	if c.Trust == clock.TrustLocal.String() {
+		return "unchecked (trust: local), taken to be within " + milliseconds(c.BoundNS)
+	}
+	line := c.State
+	if c.BoundNS >= 0 {
+		line += ", within " + milliseconds(c.BoundNS)
+	}
+	if len(c.Servers) == 0 {
+		return line + ", no server is named; this host says: " + c.HostMethod
+	}
+	agree := 0
+	for _, s := range c.Servers {
+		if s.Verdict == "truechimer" {
+			agree++
+		}
+	}
+	return line + fmt.Sprintf(", %d of %s agree", agree, count(len(c.Servers), "server"))
+}
+
+func (s *statusScreen) input(in *gateway.InputStatus) {
+	state := "not read"
+	if r := in.Reader; r != nil {
+		state = r.State + ", " + s.ago("data", r.LastData)
+	}
+	s.linef("input     %-16s %s", in.Name, state)
+	if in.Reader != nil && !s.told("input "+in.Name, in.Reader.Problem) {
+		s.more(in.Reader.Problem)
+	}
+	c := &in.Counts
+	s.more(fmt.Sprintf("received %d = accepted %d", c.Received, c.Accepted) + terms(" + ",
+		tally{"duplicate", c.Duplicate}, tally{"malformed", c.Malformed}, tally{"unmatched", c.Unmatched},
+		tally{"quarantined", c.Quarantined}, tally{"pending", c.Pending}))
+	if c.Pending > 0 {
+		s.more(fmt.Sprintf("of the pending: %d still are", in.PendingNow) + terms(", ",
+			tally{"accepted", c.PendingAccepted}, tally{"duplicate", c.PendingDuplicate}, tally{"quarantined", c.PendingQuarantined}))
+	}
+	s.more(reasons("quarantined for", in.Quarantine))
+	s.more(reasons("rejected for", in.Rejects))
+}
+
+func (s *statusScreen) feature(f *gateway.FeatureStatus) {
+	if f.Disabled != "" {
+		s.linef("feature   %-16s disabled: %s", f.Name, f.Disabled)
+		return
+	}
+	s.linef("feature   %-16s watermark %s, %s, %s", f.Name, cmp.Or(f.Watermark, "never"), count(f.Keys, "key"), count(f.OpenWindows, "open window"))
+	s.more(fmt.Sprintf("windowed %d, late %d, excluded %d", f.Windowed, f.Late, f.Excluded))
+	// One partition alone is always the one.
+	if len(f.HeldBy) > 0 && len(f.Active)+len(f.Idle)+len(f.Stalled) > 1 {
+		s.more("held back by " + strings.Join(f.HeldBy, ", "))
+	}
+}
+
+func (s *statusScreen) uplink(u *gateway.UplinkStatus) {
+	s.linef("uplink    %-16s %s, backlog %d, in flight %d, %s", u.Name, u.State, u.Backlog, u.InFlight, s.ago("acknowledgement", u.LastAck))
+	if !s.told("uplink "+u.Name, u.Reason) {
+		s.more(u.Reason)
+	}
+	if u.SetAside > 0 {
+		s.more(fmt.Sprintf("%s set aside: the broker can never take them", count(u.SetAside, "record")))
+	}
+}
+
+// tally is a count with its name.
+type tally struct {
+	name string
+	n    uint64
+}
+
+// terms lists those that are not 0, each after sep.
+func terms(sep string, list ...tally) string {
+	var b strings.Builder
+	for _, t := range list {
+		if t.n > 0 {
+			fmt.Fprintf(&b, "%s%s %d", sep, t.name, t.n)
+		}
+	}
+	return b.String()
+}
+
+// reasons lists counts by reason, the most frequent first; nothing if there are
+// none.
+func reasons(what string, counts map[string]uint64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	for i, name := range names {
+		names[i] = name + " " + strconv.FormatUint(counts[name], 10)
+	}
+	return what + " " + strings.Join(names, ", ")
+}
+
+// milliseconds is an error bound as people read it.
+func milliseconds(ns int64) string {
+	switch {
+	case ns < 0:
+		return "an unknown error"
+	case ns >= 1e9:
+		return strconv.FormatFloat(float64(ns)/1e9, 'f', 1, 64) + " s"
+	}
+	return strconv.FormatFloat(float64(ns)/1e6, 'f', 1, 64) + " ms"
+}
+
+// moment is an RFC 3339 time to the second.
+func moment(text string) string {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// ago says how long before the status it was that something happened, at an RFC
+// 3339 time that is empty before the first time.
+func (s *statusScreen) ago(what, text string) string {
+	if text == "" {
+		return "no " + what + " yet"
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || s.at.IsZero() {
+		return "last " + what + " at " + text
+	}
+	switch d := max(0, s.at.Sub(t)); {
+	case d < 10*time.Second:
+		return fmt.Sprintf("last %s %.1f s ago", what, d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("last %s %.0f s ago", what, d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("last %s %.0f min ago", what, d.Minutes())
+	}
+	return "last " + what + " at " + moment(text)
+}
