@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 
 	"tidemark/buffer"
 	"tidemark/clock"
@@ -53,7 +55,7 @@ func (p *pipeline) undeliverable(uplinkName string, a uplink.SetAside) {
 
 // clockChanged looks at the clock after it has changed: the state is shown, and
 // the first time that it is trusted the store gets its generation.
-func (p *pipeline) clockChanged() {
+func (p *pipeline) clockChanged() error {
 	p.clockDirty = true
 	trusted := p.clk.Trusted()
 	switch {
@@ -65,8 +67,9 @@ func (p *pipeline) clockChanged() {
 		p.health.set("clock", p.clk.Advice())
 	}
 	if p.ledger.Generation == 0 && trusted {
-		p.giveBirth()
+		return p.giveBirth()
 	}
+	return nil
 }
 
 // event begins a record of something that happens now.
@@ -112,15 +115,30 @@ func clockRecord(e clock.Event, now reading.ClockState) *uplink.Event {
 }
 
 // giveBirth gives the store its generation: the trusted wall time at which it
-// was made, that is, now less the gateway time that has passed since. Windows
-// before it belong to an earlier store and stay closed.
-func (p *pipeline) giveBirth() {
+// was made, that is, now less the gateway time that has passed since. Gateway
+// time leaves out when the gateway did not run; readings that the store already
+// holds from this boot were there earlier by the kernel's clock, and then its
+// birth was too. Windows before it belong to an earlier store and stay closed.
+func (p *pipeline) giveBirth() error {
 	inst := p.clk.Now()
 	birthNS := inst.WallNS - inst.GatewayMS*1e6
+	if p.ledger.PendingFrom != 0 {
+		held, _, err := p.pendingChunk()
+		if err != nil {
+			return err
+		}
+		for i := range held {
+			if seg := held[i].Stamp.Clock; seg != nil && seg.Boot == inst.Segment.Boot {
+				arrived := held[i].IngestNS - seg.WallMinusBootNS // on CLOCK_BOOTTIME
+				birthNS = min(birthNS, inst.WallNS-(inst.BootNS-arrived))
+			}
+		}
+	}
 	p.ledger.Generation = uint64(birthNS / 1000)
 	p.log.Info().Uint64("generation", p.ledger.Generation).Msg("the store has its generation: the wall time of its birth, now that the clock vouches for it")
 	p.configure()
 	p.known()
+	return nil
 }
 
 // known lets the uplinks begin.
@@ -142,6 +160,14 @@ func (p *pipeline) configure() {
 		return
 	}
 	p.config = data
+	for _, input := range p.inputs {
+		p.insertMark(reading.MarkExists, input) // an input holds its features back until it speaks or is idle
+	}
+	for _, input := range slices.Sorted(maps.Keys(p.ledger.Counts.Inputs)) {
+		if !slices.Contains(p.inputs, input) {
+			p.appendMark(reading.MarkRemove, input)
+		}
+	}
 	p.announce()
 	p.batch.Config = data
 	p.since = p.now()

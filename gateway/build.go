@@ -29,15 +29,13 @@ func clockConfig(c *configs.Config) clock.Config {
 // an earlier configuration subscribed to.
 func mqttConfig(c *configs.Config, in *configs.Input, stale []string, onStall func()) mqtt.Config {
 	m := in.MQTT
+	target := m.URL.URL
 	out := mqtt.Config{
-		Input: in.Name, URL: m.URL.String(), ClientID: m.ClientID, Login: login(m.Login),
+		Input: in.Name, URL: &target, ClientID: m.ClientID, Login: login(m.Login),
 		ReceiveMaximum: uint16(m.ReceiveMaximum), KeepAlive: m.KeepAlive.Std(), SessionExpiry: m.SessionExpiry.Std(),
 		MaxPayload: int(m.MaxPayload), CatchUpMax: c.Limits.CatchupMax.Std(),
 		Zone: in.Timestamps.Zone.Location, StaleFilters: stale, Assets: assets(c), OnStall: onStall,
-		TLS: mqtt.TLS{CA: string(m.TLS.CA), Cert: string(m.TLS.Cert)},
-	}
-	if m.TLS.Key.Given() {
-		out.TLS.Key = m.TLS.Key.Read
+		TLS: m.TLS.Load,
 	}
 	for i := range m.Subscribe {
 		out.Subscriptions = append(out.Subscriptions, subscription(&m.Subscribe[i]))

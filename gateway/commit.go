@@ -86,7 +86,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 	}
 	for i := range b.Readings {
 		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
-		p.resolve.saw(&b.Readings[i], b.Seq, p.ledger)
+		p.ledger.saw(&b.Readings[i], b.Seq)
 	}
 	p.noteUntimed()
 	p.refused(out.Faults)

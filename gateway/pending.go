@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 
 	"tidemark/buffer"
@@ -13,65 +12,90 @@ import (
 // resolver judges pending readings again once the gateway's clock is trusted.
 // They are not copied anywhere: they stand in the journal, and the ledger knows
 // the first block that may hold one. A block's pending readings are decided
-// together, in the same transaction that moves that mark.
+// together, in the same transaction that moves that mark, beside whatever live
+// readings the batch holds.
 type resolver struct {
-	active bool
-	to     uint64          // last block that may hold pending readings of this round
-	inputs map[string]bool // that are catching up
+	active  bool
+	inBatch bool // this batch has its share
 }
 
-// resolveChunk is how many pending readings are judged again in one batch.
-const resolveChunk = 2000
+const (
+	resolveChunk  = 2000 // pending readings that are judged again in one batch
+	resolveBlocks = 500  // journal blocks that are looked through for them
+)
 
 // saw notes a pending reading on its way into block seq.
-func (r *resolver) saw(rd *reading.Reading, seq uint64, l *ledger) {
-	if rd.Stamp.Disposition == reading.Pending && l.PendingFrom == 0 {
+func (l *ledger) saw(r *reading.Reading, seq uint64) {
+	if r.Stamp.Disposition == reading.Pending && l.PendingFrom == 0 {
 		l.PendingFrom = seq
 	}
 }
 
-// pendingExist reports whether readings wait for a second verdict.
-func (l *ledger) pendingExist() bool { return l.PendingFrom != 0 }
-
-var errEnough = errors.New("enough")
-
-// resolvePending adds a chunk of pending readings to the batch if the clock is
-// trusted. Their inputs catch up meanwhile (SEMANTICS G4), so that what waited
-// is windowed and not late.
+// resolvePending adds a share of the pending readings to the batch while the
+// clock is trusted. Their inputs catch up meanwhile (SEMANTICS G4), from before
+// the first live reading that the trusted clock accepts, so that what waited is
+// windowed and not late.
 func (p *pipeline) resolvePending() error {
-	if !p.ledger.pendingExist() || p.ledger.Generation == 0 || !p.clk.Trusted() || !p.empty() {
+	waits := p.ledger.PendingFrom != 0 || p.pendingInBatch > 0
+	if p.ledger.Generation == 0 || p.resolve.inBatch || !p.clk.Trusted() || !waits && !p.resolve.active {
 		return nil
 	}
 	if !p.resolve.active {
-		p.resolve = resolver{active: true, to: p.seq, inputs: map[string]bool{}}
-		p.log.Info().Uint64("from_block", p.ledger.PendingFrom).Uint64("to_block", p.seq).
-			Msg("the clock is trusted: pending readings are judged again")
+		p.beginResolve()
 	}
-	waiting, next, err := p.pendingChunk()
-	if err != nil {
-		return err
+	if p.ledger.PendingFrom != 0 {
+		waiting, next, err := p.pendingChunk()
+		if err != nil {
+			return err
+		}
+		if p.empty() {
+			p.since = p.now()
+		}
+		p.judgeAgain(waiting)
+		p.ledger.PendingFrom = next
+		p.resolve.inBatch = true
+		p.stalled = true // commit soon: whoever waited has waited long enough
 	}
-	p.since = p.now()
-	p.judgeAgain(waiting)
-	p.ledger.PendingFrom = next
-	if next == 0 || next > p.resolve.to {
+	if p.ledger.PendingFrom == 0 && p.pendingInBatch == 0 {
 		p.endResolve()
 	}
-	p.stalled = true // commit at once: whoever waited has waited long enough
 	return nil
 }
 
-// pendingChunk reads whole blocks until it has enough pending readings. next is
-// the block to go on with, 0 if there is none.
+func (p *pipeline) beginResolve() {
+	p.resolve.active = true
+	p.log.Info().Uint64("from_block", p.ledger.PendingFrom).Msg("the clock is trusted: pending readings are judged again")
+	for _, input := range p.inputs {
+		if p.ledger.Counts.input(input).PendingNow() > 0 || p.pendingInBatch > 0 {
+			p.catchUp(input, byPending, true)
+		}
+	}
+}
+
+// endResolve ends the round: its inputs have caught up.
+func (p *pipeline) endResolve() {
+	p.resolve.active = false
+	for _, input := range p.inputs {
+		p.catchUp(input, byPending, false)
+	}
+	p.log.Info().Msg("no reading is pending any more")
+}
+
+var errEnough = errors.New("enough")
+
+// pendingChunk reads whole blocks until it has enough pending readings or has
+// looked through enough blocks. next is the block to go on with, 0 if there is
+// none.
 func (p *pipeline) pendingChunk() (waiting []reading.Reading, next uint64, err error) {
-	err = p.store.Blocks(p.ledger.PendingFrom, func(b buffer.Block) error {
-		if len(waiting) >= resolveChunk {
+	first := p.ledger.PendingFrom
+	err = p.store.Blocks(first, func(b buffer.Block) error {
+		if len(waiting) >= resolveChunk || b.Seq-first >= resolveBlocks {
 			next = b.Seq
 			return errEnough
 		}
 		batch, err := reading.DecodeBatch(b.Data)
 		if err != nil {
-			return &storageError{err: err}
+			return unreadable("a journal block with pending readings", err)
 		}
 		for _, r := range batch.Readings {
 			if r.Stamp.Disposition == reading.Pending {
@@ -87,31 +111,17 @@ func (p *pipeline) pendingChunk() (waiting []reading.Reading, next uint64, err e
 	return waiting, next, err
 }
 
-// judgeAgain puts readings with their second verdict into the batch.
+// judgeAgain puts readings with their second verdict into the batch. One that
+// even a trusted clock cannot vouch for, since it arrived in an earlier boot
+// whose clock nobody ever checked, will never be decided: it goes into
+// quarantine, with the reason for which it waited.
 func (p *pipeline) judgeAgain(waiting []reading.Reading) {
 	for _, r := range waiting {
-		input := r.Tag.Value().Input
-		if !p.resolve.inputs[input] {
-			p.resolve.inputs[input] = true
-			p.mark(reading.MarkCatchUpBegin, input)
-		}
 		r.Delivery |= reading.Rejudged
-		p.clk.JudgeReading(&r, p.policies[input])
+		p.clk.JudgeReading(&r, p.policies[r.Tag.Value().Input])
+		if r.Stamp.Disposition == reading.Pending && p.clk.Trusted() {
+			r.Stamp.Disposition = reading.Quarantine
+		}
 		p.batch.Readings = append(p.batch.Readings, r)
 	}
-}
-
-// endResolve ends the round: its inputs have caught up.
-func (p *pipeline) endResolve() {
-	for _, input := range slices.Sorted(maps.Keys(p.resolve.inputs)) {
-		p.mark(reading.MarkCatchUpEnd, input)
-	}
-	p.resolve = resolver{}
-}
-
-// mark puts a mark about an input behind the batch's readings so far.
-func (p *pipeline) mark(kind reading.MarkKind, input string) {
-	p.batch.Marks = append(p.batch.Marks, reading.Mark{
-		Kind: kind, At: len(p.batch.Readings), Input: input, TimeMS: reading.NoTime,
-	})
 }

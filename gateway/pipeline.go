@@ -50,25 +50,27 @@ type pipeline struct {
 	mailMu sync.Mutex
 	mail   []func() // under mailMu; what others have told
 
-	seq          uint64 // last committed block
-	batch        reading.Batch
-	parcels      int
-	rejects      []rejected
-	acks         map[reading.Source]uint64
-	since        time.Duration // arrival of the batch's first parcel
-	stalled      bool
-	faults       rejectLog
-	events       []buffer.Record   // waiting for the next commit
-	evidence     []buffer.Evidence // likewise
-	resolve      resolver
-	cost         int // readings stepped since the last checkpoint
-	snapshotLen  int // of the last checkpoint
-	prepared     *prepared
-	arena        []byte        // of the records of the commit that is being prepared
-	saved        time.Duration // when anything was last written
-	clockSaved   time.Duration // when the clock's anchors were
-	sourcesSaved time.Duration // when the source clocks were
-	clockDirty   bool          // the clock's state or segment has changed since
+	seq            uint64 // last committed block
+	batch          reading.Batch
+	parcels        int
+	rejects        []rejected
+	acks           map[reading.Source]uint64
+	since          time.Duration // arrival of the batch's first parcel
+	stalled        bool
+	faults         rejectLog
+	events         []buffer.Record   // waiting for the next commit
+	evidence       []buffer.Evidence // likewise
+	resolve        resolver
+	pendingInBatch int                // readings of this batch that wait for a second verdict
+	catching       map[string]catcher // by input
+	cost           int                // readings stepped since the last checkpoint
+	snapshotLen    int                // of the last checkpoint
+	prepared       *prepared
+	arena          []byte        // of the records of the commit that is being prepared
+	saved          time.Duration // when anything was last written
+	clockSaved     time.Duration // when the clock's anchors were
+	sourcesSaved   time.Duration // when the source clocks were
+	clockDirty     bool          // the clock's state or segment has changed since
 }
 
 // rejected is a Reject with its input.
@@ -107,7 +109,10 @@ func (p *pipeline) Hurry() {
 // readers must have stopped by then. An error is one of the store.
 func (p *pipeline) run(ctx context.Context) error {
 	defer close(p.ended)
-	p.clockChanged()
+	p.resumeCatchUp()
+	if err := p.clockChanged(); err != nil {
+		return err
+	}
 	p.configure()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -123,7 +128,9 @@ func (p *pipeline) run(ctx context.Context) error {
 		case <-p.urgent:
 			p.stalled = true
 		case <-p.clk.Changed():
-			p.clockChanged()
+			if err := p.clockChanged(); err != nil {
+				return err
+			}
 		case <-p.posted:
 			p.readMail()
 		case f := <-p.asked:
@@ -161,8 +168,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 	p.taken[pc.Input] += uint64(len(pc.Readings) + len(pc.Rejects))
 	at := len(p.batch.Readings)
 	for _, m := range pc.Marks {
-		m.At += at
-		p.batch.Marks = append(p.batch.Marks, m)
+		p.readerMark(m, at)
 	}
 	policy := p.policies[pc.Input]
 	timed := policy.Use == reading.BasisSource && policy.WhenWrong != reading.PolicyUseIngest
@@ -170,6 +176,9 @@ func (p *pipeline) add(pc reading.Parcel) {
 		r := &pc.Readings[i]
 		p.clk.JudgeReading(r, policy)
 		p.batch.Readings = append(p.batch.Readings, *r)
+		if r.Stamp.Disposition == reading.Pending {
+			p.pendingInBatch++
+		}
 		if timed && r.Source.Fault == reading.TimeNull {
 			p.untimed[pc.Input]++
 		}
@@ -323,7 +332,7 @@ func (p *pipeline) reset() {
 	p.batch.Config = nil
 	p.rejects = p.rejects[:0]
 	p.events, p.evidence = nil, nil
-	p.parcels, p.stalled = 0, false
+	p.parcels, p.pendingInBatch, p.stalled, p.resolve.inBatch = 0, 0, false, false
 }
 
 // Delivery cursors are written at most once a minute while nothing else is, the

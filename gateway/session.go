@@ -109,7 +109,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	}
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
-		features: features, specs: map[string]string{}, taken: map[string]uint64{}, untimed: map[string]uint64{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
+		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
 		config: s.store.Meta(metaConfig), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),

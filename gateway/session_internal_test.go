@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidemark/buffer"
+	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/reading"
 	"tidemark/uplink"
@@ -187,6 +188,115 @@ func TestPendingReadingsAreJudgedWhenTheClockIsTrusted(t *testing.T) {
 	}
 	if c.PendingAccepted+c.PendingDuplicate+c.PendingQuarantined != 3 || c.Accepted != 1 || c.Received != 4 {
 		t.Errorf("with a trusted clock: %+v, want 3 decided and 1 accepted", c)
+	}
+}
+
+// A store that waited for its clock through a restart was born before what it
+// holds, although gateway time left the restart out: nothing of it is late.
+func TestPendingReadingsAreNotBeforeTheGeneration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, path, "checked")
+	arrival := b.clk.Now().WallNS + 5e6
+	b.bring(arrival, arrival+1e6)
+	b.end()
+	loseGatewayTime(t, path)
+
+	b = start(t, path, "local")
+	for range 100 {
+		if c := b.counts(); c.PendingNow() == 0 {
+			break
+		}
+		b.bring()
+	}
+	st, err := b.status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := st.Features[0]; f.Windowed != 2 || f.Late != 0 {
+		t.Errorf("windowed %d, late %d, want both windowed", f.Windowed, f.Late)
+	}
+}
+
+// loseGatewayTime sets the store's gateway time back to its beginning, as if all
+// the time since had been downtime.
+func loseGatewayTime(t *testing.T, path string) {
+	t.Helper()
+	s, _, err := buffer.Open(path, buffer.Options{Quota: 64 << 20, Uplinks: []string{"up"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := decodeLedger(s.Meta(metaLedger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.GatewayMS = 0
+	if err := s.Commit(&buffer.Commit{Meta: map[string][]byte{metaLedger: l.encode()}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An input that was catching up when the gateway died does not hold its features
+// back for ever: who owed the end is gone.
+func TestCrashWhileCatchingUpLetsGo(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, store, "local")
+	base := b.clk.Now().WallNS
+	b.trust()
+	b.mark(reading.MarkCatchUpBegin)
+	b.bring(base-100e9, base)
+	if n := b.emitted("feature"); n != 0 {
+		t.Fatalf("%d features while the input catches up", n)
+	}
+	b.end()
+
+	b = start(t, store, "local")
+	b.trust()
+	b.bring(base + 1e6)
+	if n := b.emitted("feature"); n == 0 {
+		t.Error("no feature after the restart: the input is still held back")
+	}
+}
+
+// trust takes the input's times as they are, so that a test may bring history.
+func (b *bench) trust() {
+	b.pipe.asked <- func() { b.pipe.policies["in"] = clock.InputPolicy{WhenWrong: reading.PolicyTrusted} }
+}
+
+func (b *bench) mark(kind reading.MarkKind) {
+	b.t.Helper()
+	m := reading.Mark{Kind: kind, Input: "in", TimeMS: reading.NoTime}
+	if err := b.pipe.Deliver(context.Background(), reading.Parcel{Input: "in", Marks: []reading.Mark{m}}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) emitted(kind string) uint64 {
+	b.t.Helper()
+	st, err := b.status(context.Background())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return st.Emitted[kind]
+}
+
+// Two reasons to catch up end one after the other; the engine hears of the first
+// beginning and the last end.
+func TestCatchUpHasTwoReasons(t *testing.T) {
+	p := &pipeline{catching: map[string]catcher{}}
+	p.catchUp("in", byReader, true)
+	p.catchUp("in", byPending, true)
+	p.batch.Readings = make([]reading.Reading, 2)
+	p.catchUp("in", byReader, false)
+	if n := len(p.batch.Marks); n != 1 || p.batch.Marks[0].Kind != reading.MarkCatchUpBegin {
+		t.Fatalf("marks %+v, want one beginning", p.batch.Marks)
+	}
+	p.catchUp("in", byPending, false)
+	p.catchUp("in", byPending, false)
+	if n := len(p.batch.Marks); n != 2 || p.batch.Marks[1].Kind != reading.MarkCatchUpEnd || p.batch.Marks[1].At != 2 {
+		t.Errorf("marks %+v, want one end behind the readings", p.batch.Marks)
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -110,7 +111,9 @@ func (p *pipeline) describe(st *Status) {
 	st.Generation, st.Block = p.ledger.Generation, p.seq
 	es := p.engine.Status()
 	for i := range es.Features {
-		st.Features = append(st.Features, newFeatureStatus(&es.Features[i]))
+		f := newFeatureStatus(&es.Features[i])
+		st.Features = append(st.Features, f)
+		p.health.set("precision of feature "+f.Name, tooWide(&f))
 	}
 	st.Emitted, st.Lost = maps.Clone(p.ledger.Counts.Emitted), maps.Clone(p.ledger.Counts.Lost)
 	for _, name := range p.inputs {
@@ -161,4 +164,13 @@ func (p *pipeline) waiting(input string) (n uint64) {
 		}
 	}
 	return n
+}
+
+// tooWide says that a feature leaves many readings out because their times are
+// not known well enough for its windows (SEMANTICS, Disposition 7).
+func tooWide(f *FeatureStatus) string {
+	if f.Excluded == 0 || f.Excluded*20 < f.Windowed {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d readings are in none of its windows: twice the error of their times is more than a window; widen the window, or make the clocks better known", f.Excluded, f.Excluded+f.Windowed+f.Late)
 }
