@@ -255,3 +255,21 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("%d blocks", len(got))
 	}
 }
+
+// What is no regular file is left where it is: as root, a device would be renamed.
+func TestOnlyRegularFilesAreStores(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip("no named pipes here:", err)
+	}
+	for _, path := range []string{fifo, dir, "/dev/null"} {
+		_, _, err := buffer.Open(path, buffer.Options{Quota: 64 << 20})
+		if err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
+			t.Errorf("%s was touched: %v, %v", path, info, err)
+		}
+	}
+}

@@ -29,6 +29,10 @@ func lockToRead(path string) (*os.File, error) { return lock(path, os.O_RDONLY, 
 
 func lock(path string, flag, how int) (*os.File, error) {
 	for waited := time.Duration(0); ; waited += lockRetry {
+		// A device or a pipe is never a damaged store, and must not be opened like one.
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("cannot open store %q: it is no regular file (%v); name another store.path", path, info.Mode().Type())
+		}
 		f, err := os.OpenFile(path, flag, 0)
 		if err != nil {
 			return nil, fmt.Errorf("cannot open store: %w", err)
