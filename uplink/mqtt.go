@@ -2,7 +2,6 @@ package uplink
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,49 +13,45 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 	"github.com/eclipse/paho.golang/paho/log"
 	"github.com/eclipse/paho.golang/paho/session"
+
+	"tidemark/internal/broker"
 )
 
-// broker makes connections to one broker with paho.
-type broker struct {
+// client makes connections to one broker with paho.
+type client struct {
 	cfg      *Config
+	peer     *broker.Peer
 	noRetain bool // the broker refused a retained will
 }
 
-func newBroker(cfg *Config) (*broker, error) {
+func newClient(cfg *Config) (*client, error) {
 	switch {
-	case cfg.URL == nil:
-		return nil, errors.New("it has no address; write one such as mqtts://broker.example:8883")
-	case defaultPorts[cfg.URL.Scheme] == "":
-		return nil, fmt.Errorf("%s: scheme %q is none of mqtt, mqtts, ws, wss", cfg.URL.Redacted(), cfg.URL.Scheme)
 	case cfg.ClientID == "":
-		return nil, errors.New("it has no client id, and a broker's limits and rights hang on it")
+		return nil, errors.New("client_id: there is none, and a broker's limits and rights hang on it")
 	case cfg.Clock == nil:
 		return nil, errors.New("it has no clock")
 	}
-	return &broker{cfg: cfg}, nil
+	peer, err := broker.At(cfg.URL, cfg.TLS, func() int64 { ns, _ := cfg.Clock(); return ns })
+	return &client{cfg: cfg, peer: peer}, err
 }
 
-// connect is the connector of a broker.
-func (b *broker) connect(ctx context.Context, will *Message, answered func(uint16, byte)) (conn, error) {
+// connect is the connector of a client. Its errors are sentences.
+func (b *client) connect(ctx context.Context, will *Message, answered func(uint16, broker.Code)) (conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.ConnectTimeout)
 	defer cancel()
 	cp, err := b.connectPacket(will)
 	if err != nil {
-		return nil, err
+		return nil, b.peer.Unreachable(err)
 	}
-	tlsConf, err := b.tls()
+	sock, err := b.peer.Dial(ctx)
 	if err != nil {
-		return nil, err
+		return nil, b.peer.Unreachable(err)
 	}
-	sock, err := dial(ctx, b.cfg.URL, tlsConf)
-	if err != nil {
-		return nil, err
-	}
-	c := &mqttConn{sock: &corkedConn{Conn: sock}, down: make(chan struct{})}
+	c := &mqttConn{peer: b.peer, sock: &corkedConn{Conn: sock}, down: make(chan struct{})}
 	c.client = paho.NewClient(paho.ClientConfig{
 		ClientID: b.cfg.ClientID, Conn: c.sock, Session: &storeSession{answered}, PacketTimeout: b.cfg.ConnectTimeout,
-		OnClientError:      c.fail,
-		OnServerDisconnect: func(d *paho.Disconnect) { c.fail(disconnectError(d)) },
+		OnClientError:      func(err error) { c.fail(c.peer.Broke(err)) },
+		OnServerDisconnect: func(d *paho.Disconnect) { c.fail(c.peer.Ended(broker.Code(d.ReasonCode), ownWords(d))) },
 	})
 	ack, err := c.client.Connect(ctx, cp)
 	if err != nil {
@@ -66,7 +61,7 @@ func (b *broker) connect(ctx context.Context, will *Message, answered func(uint1
 	return c, c.accept(ack)
 }
 
-func (b *broker) connectPacket(will *Message) (*paho.Connect, error) {
+func (b *client) connectPacket(will *Message) (*paho.Connect, error) {
 	format := byte(1)
 	cp := &paho.Connect{
 		ClientID: b.cfg.ClientID, CleanStart: true, KeepAlive: uint16(min(max(1, b.cfg.KeepAlive/time.Second), 65535)),
@@ -85,48 +80,27 @@ func (b *broker) connectPacket(will *Message) (*paho.Connect, error) {
 	return cp, nil
 }
 
-// tls returns what the connection is secured with, nil for a scheme without TLS.
-// Certificates are judged by the same clock as everything else.
-func (b *broker) tls() (*tls.Config, error) {
-	if !encrypted(b.cfg.URL.Scheme) {
-		return nil, nil
+// connectError explains why there is no CONNACK, or what one that refuses says.
+func (b *client) connectError(ack *paho.Connack, err error) error {
+	if ack == nil || !broker.Code(ack.ReasonCode).Failed() {
+		return b.peer.Unreachable(err)
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if b.cfg.TLS != nil {
-		own, err := b.cfg.TLS()
-		if err != nil {
-			return nil, err
-		}
-		conf = own.Clone()
-	}
-	conf.Time = func() time.Time {
-		ns, _ := b.cfg.Clock()
-		return time.Unix(0, ns)
-	}
-	return conf, nil
-}
-
-// connectError explains a CONNACK that refuses.
-func (b *broker) connectError(ack *paho.Connack, err error) error {
-	if ack == nil || ack.ReasonCode < codeUnspecified {
-		return err
-	}
-	b.noRetain = b.noRetain || ack.ReasonCode == codeRetain
-	e := &brokerError{doing: "the broker refuses the connection", code: ack.ReasonCode}
+	code, said := broker.Code(ack.ReasonCode), ""
+	b.noRetain = b.noRetain || code == broker.RetainNotSupported
 	if p := ack.Properties; p != nil {
-		if e.text = p.ReasonString; p.ServerReference != "" {
-			e.text = "it names " + p.ServerReference
+		if said = p.ReasonString; p.ServerReference != "" {
+			said = "it names " + p.ServerReference
 		}
 	}
-	return e
+	return b.peer.Refused(code, said)
 }
 
-func disconnectError(d *paho.Disconnect) error {
-	e := &brokerError{doing: "the broker ended the connection", code: d.ReasonCode}
-	if d.Properties != nil {
-		e.text = d.Properties.ReasonString
+// ownWords are the broker's own about why it ends the connection.
+func ownWords(d *paho.Disconnect) string {
+	if d.Properties == nil {
+		return ""
 	}
-	return e
+	return d.Properties.ReasonString
 }
 
 // maxAliases bounds what is remembered of topics.
@@ -135,6 +109,7 @@ const maxAliases = 1024
 // mqttConn is a conn over paho.
 type mqttConn struct {
 	client *paho.Client
+	peer   *broker.Peer
 	sock   *corkedConn
 	lim    limits
 	retain bool // the broker keeps retained messages
@@ -170,7 +145,7 @@ func (c *mqttConn) accept(ack *paho.Connack) error {
 	c.retain = p.RetainAvailable
 	if p.MaximumQoS != nil && *p.MaximumQoS < 1 {
 		c.abort()
-		return errors.New("the broker takes QoS 0 only, which loses records without a word")
+		return fmt.Errorf("the broker at %s takes QoS 0 only, which loses records without a word; let it grant QoS 1", c.peer.Addr())
 	}
 	return nil
 }
@@ -181,7 +156,7 @@ func (c *mqttConn) err() error            { return c.cause }
 
 func (c *mqttConn) fail(err error) {
 	c.once.Do(func() {
-		c.cause = fmt.Errorf("connection lost: %w", err)
+		c.cause = err
 		close(c.down)
 	})
 }
@@ -196,8 +171,10 @@ func (c *mqttConn) send(id uint16, m *Message, props [8]Property) error {
 	}
 	p.Topic, c.props.TopicAlias = c.alias(m.Topic)
 	c.sock.cork()
-	_, err := p.WriteTo(c.sock)
-	return err
+	if _, err := p.WriteTo(c.sock); err != nil {
+		return c.peer.Broke(err)
+	}
+	return nil
 }
 
 // alias returns what stands for a topic: nothing and its alias, once the broker
@@ -215,16 +192,21 @@ func (c *mqttConn) alias(topic string) (string, *uint16) {
 	return topic, nil
 }
 
-func (c *mqttConn) flush() error { return c.sock.uncork() }
+func (c *mqttConn) flush() error {
+	if err := c.sock.uncork(); err != nil {
+		return c.peer.Broke(err)
+	}
+	return nil
+}
 
 // partingTimeout bounds the writing of a DISCONNECT.
 const partingTimeout = time.Second
 
-func (c *mqttConn) disconnect(code byte) {
+func (c *mqttConn) disconnect(code broker.Code) {
 	t := time.AfterFunc(partingTimeout, func() { c.sock.Close() })
 	defer t.Stop()
 	if c.flush() == nil {
-		c.client.Disconnect(&paho.Disconnect{ReasonCode: code})
+		c.client.Disconnect(&paho.Disconnect{ReasonCode: byte(code)})
 	}
 }
 
@@ -237,12 +219,12 @@ func (c *mqttConn) abort() {
 // Every connection starts clean, packet identifiers come from the window, and
 // what is not answered is read from the outbox again.
 type storeSession struct {
-	answered func(id uint16, code byte)
+	answered func(id uint16, code broker.Code)
 }
 
 func (s *storeSession) PacketReceived(p *packets.ControlPacket, _ chan<- *packets.Publish) error {
 	if a, ok := p.Content.(*packets.Puback); ok {
-		s.answered(a.PacketID, a.ReasonCode)
+		s.answered(a.PacketID, broker.Code(a.ReasonCode))
 	}
 	return nil
 }

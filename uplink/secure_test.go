@@ -56,13 +56,22 @@ func newIdentity(t *testing.T, from time.Time) identity {
 	}
 }
 
-// startTLS puts TLS with client certificates before a broker.
-func startTLS(t *testing.T, b *broker, server, client identity) *proxy {
+// tlsConfig trusts one identity and shows another.
+func tlsConfig(t *testing.T, trusts, shows identity) *tls.Config {
 	t.Helper()
-	conf, err := uplink.TLSFromPEM(client.cert, server.cert, server.key)
+	pair, err := tls.X509KeyPair(shows.cert, shows.key)
 	if err != nil {
 		t.Fatal(err)
 	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}}
+	conf.RootCAs.AppendCertsFromPEM(trusts.cert)
+	return conf
+}
+
+// startTLS puts TLS with client certificates before a broker.
+func startTLS(t *testing.T, b *broker, server, client identity) *proxy {
+	t.Helper()
+	conf := tlsConfig(t, client, server)
 	conf.ClientCAs, conf.ClientAuth = conf.RootCAs, tls.RequireAndVerifyClientCert
 	conf.Time = func() time.Time { return time.Unix(0, at("2026-01-01T12:00:00Z")) }
 	return proxyOn(t, b.addr, func(ln net.Listener) net.Listener { return tls.NewListener(ln, conf) })
@@ -82,7 +91,7 @@ func TestTLSWaitsForTheClock(t *testing.T) {
 	wall.Store(at("1970-01-01T00:01:00Z"))
 	cfg := quick()
 	cfg.URL = &url.URL{Scheme: "mqtts", Host: p.ln.Addr().String()}
-	cfg.TLS = func() (*tls.Config, error) { return uplink.TLSFromPEM(server.cert, client.cert, client.key) }
+	cfg.TLS = func() (*tls.Config, error) { return tlsConfig(t, server, client), nil }
 	cfg.Clock = func() (int64, reading.ClockState) { return wall.Load(), reading.ClockUnknown }
 	u, stop := run(t, cfg, src, nil)
 	eventually(t, "clock_not_set", func() bool { return u.Status().State == uplink.StateClock })
@@ -103,10 +112,8 @@ func TestTLSRefusals(t *testing.T) {
 		tls    func() (*tls.Config, error)
 		reason string
 	}{
-		"unknown authority":     {func() (*tls.Config, error) { return uplink.TLSFromPEM(stranger.cert, client.cert, client.key) }, "certificate"},
-		"wrong client":          {func() (*tls.Config, error) { return uplink.TLSFromPEM(server.cert, stranger.cert, stranger.key) }, "certificate"},
-		"key of another":        {func() (*tls.Config, error) { return uplink.TLSFromPEM(server.cert, client.cert, stranger.key) }, "cannot use the client certificate"},
-		"no PEM":                {func() (*tls.Config, error) { return uplink.TLSFromPEM([]byte("x"), nil, nil) }, "no certificate in PEM form"},
+		"unknown authority":     {func() (*tls.Config, error) { return tlsConfig(t, stranger, client), nil }, "certificate"},
+		"wrong client":          {func() (*tls.Config, error) { return tlsConfig(t, server, stranger), nil }, "certificate"},
 		"credential is missing": {func() (*tls.Config, error) { return nil, errors.New("cannot read credential") }, "cannot read credential"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,11 +51,12 @@ type counters struct {
 	sent, resent, acked, setAside, connects, failures atomic.Uint64
 	mark                                              atomic.Uint64
 
-	mu     sync.Mutex // guards what follows
-	state  State
-	reason string
-	conn   conn // the connection in use, nil if there is none
-	window *window
+	mu      sync.Mutex // guards what follows
+	state   State
+	reason  string
+	greeted bool // it was said that the uplink works
+	conn    conn // the connection in use, nil if there is none
+	window  *window
 }
 
 // Status returns the uplink as it is now. It is safe to call at any time.
@@ -77,25 +78,25 @@ func (u *Uplink) Status() Status {
 	return s
 }
 
-// enter changes the state and says so once; a repeated failure is only counted.
+// enter changes the state. It says once that the uplink works; what is wrong
+// stands in the status, for whoever watches over the gateway to log.
 func (u *Uplink) enter(s State, reason string) {
 	c := &u.counters
 	c.mu.Lock()
 	changed := c.state != s
 	c.state, c.reason = s, reason
+	first := s == StateOnline && !c.greeted
+	c.greeted = c.greeted || first
 	c.mu.Unlock()
 	if !changed {
 		return
 	}
-	switch s {
-	case StateConnecting:
-	case StateOnline:
-		u.log.Info().Uint64("connects", c.connects.Load()).Msg("uplink online")
-	case StateStopped:
-		u.log.Info().Uint64("acked", c.acked.Load()).Msg("uplink stopped")
-	default:
-		u.log.Warn().Stringer("state", s).Str("reason", reason).Uint64("failures", c.failures.Load()).Msg("uplink away")
+	if first {
+		u.log.Info().Str("broker", u.cfg.URL.Host).Msg("the uplink is online")
+		return
 	}
+	u.log.Debug().Stringer("state", s).Str("reason", reason).Uint64("connects", c.connects.Load()).
+		Uint64("failures", c.failures.Load()).Uint64("acked", c.acked.Load()).Msg("the uplink's state changed")
 }
 
 // attach shows a connection in the status; nil takes it out again.

@@ -2,10 +2,8 @@ package uplink
 
 import (
 	"errors"
-	"io"
-	"syscall"
 
-	"github.com/gorilla/websocket"
+	"tidemark/internal/broker"
 )
 
 // suspects looks for the record that makes a broker end the connection or refuse
@@ -34,7 +32,7 @@ func (s *suspects) lost(err error, w *window) (culprit Record, found bool) {
 	s.cautious = false
 	waiting, first := w.unanswered()
 	code, said := blame(err)
-	if first.Seq == 0 || !said && !hungUp(err) {
+	if first.Seq == 0 || !said && !broker.HungUp(err) {
 		return Record{}, false
 	}
 	if s.lossSeq != first.Seq {
@@ -64,18 +62,10 @@ func (s *suspects) probation(seq uint64) bool { return s.cautious && s.doubts > 
 
 // blame returns the code with which a broker ended the connection because of a
 // packet.
-func blame(err error) (code byte, ok bool) {
-	var b *brokerError
-	if errors.As(err, &b) && blamesPacket(b.code) {
-		return b.code, true
+func blame(err error) (code broker.Code, ok bool) {
+	var a *broker.Answer
+	if errors.As(err, &a) && blamesPacket(a.Code) {
+		return a.Code, true
 	}
 	return 0, false
-}
-
-// hungUp reports whether the other end closed the connection without a word, as
-// some brokers and proxies do when they cannot take a packet.
-func hungUp(err error) bool {
-	var ws *websocket.CloseError
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE) || errors.As(err, &ws)
 }

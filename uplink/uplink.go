@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidemark/internal/broker"
 	"tidemark/reading"
 )
 
@@ -103,7 +104,7 @@ type conn interface {
 	done() <-chan struct{}
 	err() error
 	// disconnect ends the connection in order, with what was sent.
-	disconnect(code byte)
+	disconnect(code broker.Code)
 	// abort ends it at once; it may be called at any time and returns when nothing
 	// of it runs any more.
 	abort()
@@ -111,7 +112,7 @@ type conn interface {
 
 // connector makes a connection which leaves will behind when it is lost, and
 // brings the broker's answers to answered, one at a time.
-type connector func(ctx context.Context, will *Message, answered func(id uint16, code byte)) (conn, error)
+type connector func(ctx context.Context, will *Message, answered func(id uint16, code broker.Code)) (conn, error)
 
 // New returns an uplink that is not running. It refuses a configuration that
 // could not work with any broker.
@@ -120,7 +121,7 @@ func New(cfg Config, src Source, enc Encoder, log zerolog.Logger) (*Uplink, erro
 		return nil, fmt.Errorf("uplink %q: prefix %q: %s", cfg.Name, enc.Prefix, fault)
 	}
 	cfg.setDefaults()
-	b, err := newBroker(&cfg)
+	b, err := newClient(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("uplink %q: %w", cfg.Name, err)
 	}
@@ -163,8 +164,7 @@ func (u *Uplink) Run(ctx context.Context) error {
 			return nil
 		}
 		u.counters.failures.Add(1)
-		now, _ := u.cfg.Clock()
-		u.enter(stateOf(err, now))
+		u.enter(stateOf(err), err.Error())
 		if u.progress.Swap(false) {
 			u.retry.reset()
 		}
@@ -190,7 +190,7 @@ func (u *Uplink) once(ctx, hard context.Context) error {
 	will := u.enc.statusMessage("offline", "connection_lost", reading.NoTime, reading.ClockUnknown)
 	c, err := u.connect(ctx, will, p.answered)
 	if err != nil {
-		return fmt.Errorf("cannot connect to %s: %w", u.cfg.URL.Redacted(), err)
+		return err
 	}
 	defer c.abort()
 	u.counters.connects.Add(1)
@@ -209,7 +209,7 @@ func (u *Uplink) once(ctx, hard context.Context) error {
 		return nil
 	}
 	if errors.Is(err, context.Canceled) && hard.Err() != nil {
-		c.disconnect(codeDisconnectWill) // the will says that we are gone
+		c.disconnect(broker.DisconnectWithWill) // the will says that we are gone
 	}
 	if r, found := u.suspects.lost(err, w); found {
 		u.giveUp(r, err.Error())
@@ -228,7 +228,7 @@ func (u *Uplink) hintWindow(n int) {
 // setAside hands over a record that can never be delivered.
 func (u *Uplink) setAside(r Record, topic, reason string) {
 	u.counters.setAside.Add(1)
-	u.log.Warn().Uint64("seq", r.Seq).Str("topic", topic).Str("reason", reason).Msg("record set aside")
+	u.log.Warn().Uint64("seq", r.Seq).Str("topic", topic).Str("reason", reason).Msg("a record that the broker can never take is set aside")
 	u.cfg.SetAside(SetAside{Record: r, Topic: topic, Reason: reason})
 }
 

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +171,28 @@ func (c bootClock) Now() mqtt.Instant {
 	return mqtt.Instant{WallNS: time.Now().UnixNano(), BootNS: int64(time.Since(c.start)), BoundNS: -1}
 }
 
+// handClock is one that goes only when the test says so.
+type handClock struct {
+	wall, boot atomic.Int64
+	asked      atomic.Int64 // how often
+}
+
+func newHandClock() *handClock {
+	c := &handClock{}
+	c.wall.Store(time.Now().UnixNano())
+	return c
+}
+
+func (c *handClock) Now() mqtt.Instant {
+	c.asked.Add(1)
+	return mqtt.Instant{WallNS: c.wall.Load(), BootNS: c.boot.Load(), BoundNS: -1}
+}
+
+func (c *handClock) advance(d time.Duration) {
+	c.wall.Add(int64(d))
+	c.boot.Add(int64(d))
+}
+
 // store is a sink whose commits the test makes.
 type store struct {
 	parcels chan reading.Parcel
@@ -225,7 +249,17 @@ var plainValue = mqtt.Subscription{Topic: "in/{sensor}", QoS: 1}
 // start runs a reader until the test ends.
 func start(t *testing.T, url string, change func(*mqtt.Config)) (*mqtt.Reader, *store, func()) {
 	t.Helper()
-	cfg := mqtt.Config{Input: "a", URL: url, ClientID: "tidemark-a", Subscriptions: []mqtt.Subscription{plainValue}}
+	return startAt(t, url, bootClock{time.Now()}, change)
+}
+
+// startAt is start with a clock.
+func startAt(t *testing.T, addr string, clk mqtt.Clock, change func(*mqtt.Config)) (*mqtt.Reader, *store, func()) {
+	t.Helper()
+	u, err := url.Parse(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := mqtt.Config{Input: "a", URL: u, ClientID: "tidemark-a", Subscriptions: []mqtt.Subscription{plainValue}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -234,7 +268,7 @@ func start(t *testing.T, url string, change func(*mqtt.Config)) (*mqtt.Reader, *
 		log = zerolog.New(os.Stderr)
 	}
 	s := &store{parcels: make(chan reading.Parcel, 100)}
-	r, err := mqtt.New(cfg, s, bootClock{time.Now()}, log)
+	r, err := mqtt.New(cfg, s, clk, log)
 	if err != nil {
 		t.Fatal(err)
 	}

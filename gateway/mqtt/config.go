@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -15,11 +16,14 @@ type Config struct {
 	Input string // name of the input; stands in every reading
 	// URL of the broker: mqtt, mqtts, ws or wss. Without a port 1883, 8883, 80 or
 	// 443.
-	URL string
+	URL *url.URL
 	// ClientID names the session that the broker keeps for us; it must be stable,
 	// and no other client may use it.
 	ClientID string
-	TLS      TLS
+	// TLS is asked at every connection with mqtts or wss, so that renewed files need
+	// no restart; nil trusts the host's authorities and shows no certificate.
+	// Certificates are judged by the Clock's wall time.
+	TLS func() (*tls.Config, error)
 	// Login gives user and password anew for each connection, so that a changed
 	// secret needs no restart; nil: none.
 	Login func() (user string, password []byte, err error)
@@ -56,14 +60,6 @@ type Config struct {
 	// acknowledgements: an immediate commit is worth its cost. It must not block;
 	// nil: nobody asks.
 	OnStall func()
-}
-
-// TLS is how both ends prove themselves. The zero TLS trusts the host's
-// authorities and shows no certificate. Files are read anew for each connection.
-type TLS struct {
-	CA   string                 // PEM file of the authorities; empty: the host's
-	Cert string                 // PEM file of our own certificate; empty: none
-	Key  func() ([]byte, error) // its key, PEM
 }
 
 // Asset is what is known of a machine besides its name.
@@ -172,29 +168,6 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// defaultPorts are those of the schemes we speak.
-var defaultPorts = map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
-
-// parseURL returns the broker's URL with a port.
-func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("url: %w", errors.Unwrap(err))
-	}
-	port, ok := defaultPorts[u.Scheme]
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("url: scheme %q is none of mqtt, mqtts, ws and wss", u.Scheme)
-	case u.Hostname() == "":
-		return nil, fmt.Errorf("url: %q names no host", text)
-	case u.User != nil:
-		return nil, errors.New("url: user and password belong under login, not into the URL")
-	case u.Port() == "":
-		u.Host += ":" + port
-	}
-	return u, nil
-}
-
 // validate returns what is wrong with a configuration with defaults.
 func (c Config) validate() error {
 	switch {
@@ -208,8 +181,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("session_expiry: %v is outside 1s to 136 years; without a session nothing is kept while the gateway is away", c.SessionExpiry)
 	case c.MaxPayload < 1 || c.MaxPayload > 256<<20:
 		return fmt.Errorf("max_payload: %d is outside 1 to 268435456 bytes", c.MaxPayload)
-	case (c.TLS.Cert == "") != (c.TLS.Key == nil):
-		return errors.New("tls: cert and key belong together")
 	}
 	return nil
 }

@@ -13,7 +13,12 @@ import (
 
 	"github.com/eclipse/paho.golang/autopaho"
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/internal/broker"
 )
+
+// dialTimeout bounds an attempt up to the broker's answer.
+const dialTimeout = 10 * time.Second
 
 // connection is the MQTT client, which keeps connecting until its context ends.
 type connection struct {
@@ -33,7 +38,7 @@ func (c *connection) wait() {
 func (r *Reader) connect(ctx context.Context) (*connection, error) {
 	c := &connection{unsubscribe: func() {}}
 	cfg := autopaho.ClientConfig{
-		ServerUrls:            []*url.URL{r.url},
+		ServerUrls:            []*url.URL{r.peer.URL()},
 		KeepAlive:             uint16(r.cfg.KeepAlive / time.Second),
 		SessionExpiryInterval: uint32(r.cfg.SessionExpiry / time.Second),
 		ConnectTimeout:        dialTimeout,
@@ -76,8 +81,10 @@ func (r *Reader) backoff(attempt int) time.Duration {
 	return r.retry.delay(attempt, now, rand.Float64())
 }
 
-func (r *Reader) attempt(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
-	c, err := dial(ctx, u, r.cfg.TLS)
+func (r *Reader) attempt(ctx context.Context, _ autopaho.ClientConfig, _ *url.URL) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	c, err := r.peer.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,21 +107,6 @@ func (r *Reader) connectPacket(p *paho.Connect, _ *url.URL) (*paho.Connect, erro
 	return p, nil
 }
 
-// refusal says what a broker's refusal means (MQTT 5 §3.2.2.2) and what to do.
-var refusal = map[byte]string{
-	0x80: "unspecified error",
-	0x84: "it does not speak MQTT 5; use a broker that does (mosquitto from 1.6)",
-	0x85: "it does not accept client id; set client_id",
-	0x86: "user or password are wrong; set login",
-	0x87: "not authorised; allow the user to connect",
-	0x88: "unavailable",
-	0x89: "busy",
-	0x8A: "banned",
-	0x8C: "it wants another authentication method",
-	0x97: "quota exceeded",
-	0x9F: "too many connections at once",
-}
-
 // failed notes an attempt that did not succeed.
 func (r *Reader) failed(err error) {
 	now := r.clk.Now().BootNS
@@ -122,35 +114,37 @@ func (r *Reader) failed(err error) {
 	defer r.mu.Unlock()
 	var no *autopaho.ConnackError
 	if errors.As(err, &no) {
-		why, ok := refusal[no.ReasonCode]
-		if !ok {
-			why = fmt.Sprintf("reason code 0x%02X", no.ReasonCode)
-		}
-		if no.Reason != "" {
-			why += " (" + no.Reason + ")"
-		}
-		r.setState(Refused, "the broker refuses the connection: "+why)
+		r.setState(Refused, r.peer.Refused(broker.Code(no.ReasonCode), no.Reason).Error())
 		return
 	}
 	if r.retry.contended(now) {
 		return
 	}
-	hint := "; the gateway keeps trying"
-	if network := new(net.OpError); errors.As(err, &network) {
-		hint = "; is the broker there? The gateway keeps trying"
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause // autopaho says in front of it what Unreachable says too
 	}
-	r.setState(Waiting, err.Error()+hint)
+	r.setState(Waiting, r.peer.Unreachable(err).Error())
+}
+
+// pinger keeps the connection alive, and says when the broker no longer answers.
+type pinger struct{ *paho.DefaultPinger }
+
+// Run implements paho.Pinger.
+func (p pinger) Run(ctx context.Context, conn net.Conn, keepAlive uint16) error {
+	err := p.DefaultPinger.Run(ctx, conn, keepAlive)
+	if w, ok := conn.(*wire); ok {
+		w.failed(err)
+	}
+	return err
 }
 
 // dismissed notes a DISCONNECT from the broker.
-func (r *Reader) dismissed(reason byte) {
-	const takenOver = 0x8E
+func (r *Reader) dismissed(l *link, code broker.Code) {
 	now := r.clk.Now().BootNS
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dismissal = fmt.Sprintf("the broker ended the connection, reason code 0x%02X", reason)
-	if reason == takenOver {
-		r.dismissal = "another client took the session of client id " + r.cfg.ClientID
+	l.ending = r.peer.Ended(code, "").Error()
+	if code == broker.TakenOver {
 		r.retry.takenOver(now)
 	}
 }
@@ -160,16 +154,15 @@ func (r *Reader) lost() {
 	now := r.clk.Now().BootNS
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.retry.lost(now, r.cur != nil && r.cur.useful)
-	if r.retry.contended(now) {
+	r.retry.lost(now, r.cur.useful)
+	switch {
+	case r.retry.contended(now):
 		r.setState(Contended, "two gateways share client id "+r.cfg.ClientID+": they take the session from each other; give each its own gateway.id or client_id")
-		return
+	case r.cur.ending == "":
+		r.setState(Waiting, "the gateway ended the connection to "+r.peer.Addr())
+	default:
+		r.setState(Waiting, r.cur.ending)
 	}
-	why := "the connection broke"
-	if r.dismissal != "" {
-		why, r.dismissal = r.dismissal, ""
-	}
-	r.setState(Waiting, why+"; the gateway reconnects")
 }
 
 // subscribeAgain is after how long a refused subscription is tried again.
@@ -188,7 +181,7 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 		var err error
 		if len(stale) > 0 {
 			if _, err = m.Unsubscribe(ctx, &paho.Unsubscribe{Topics: stale}); err == nil {
-				r.log.Info().Strs("filters", stale).Msg("unsubscribed what is no longer configured")
+				r.log.Info().Strs("filters", stale).Msg("the session no longer has the topic filters that the configuration dropped")
 				stale = nil
 			}
 		}
@@ -205,8 +198,6 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	}
 }
 
-const packetIDInUse = 0x91
-
 // subscribeOnce reports whether every subscription stands.
 func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManager) bool {
 	var s paho.Subscribe
@@ -217,34 +208,36 @@ func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManage
 		})
 	}
 	ack, err := m.Subscribe(ctx, &s)
-	if ack == nil {
-		if ctx.Err() == nil {
-			r.log.Warn().Err(err).Msg("cannot subscribe; trying again")
-		}
+	if ctx.Err() != nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.refusals)
-	for i, code := range ack.Reasons {
-		if i >= len(s.Subscriptions) {
-			break
+	if ack == nil {
+		for _, asked := range s.Subscriptions {
+			r.refuse(asked.Topic, fmt.Sprintf("the broker does not answer the subscription to %s: %v", asked.Topic, err))
 		}
-		asked := s.Subscriptions[i]
-		switch {
-		case code == packetIDInUse && r.status.Resumed:
+		return false
+	}
+	for i, asked := range s.Subscriptions[:min(len(s.Subscriptions), len(ack.Reasons))] {
+		switch code := broker.Code(ack.Reasons[i]); {
+		case code == broker.IdentifierInUse && r.status.Resumed:
 			// mochi mixes our packet ids up with its own. The session has the
 			// subscription; trying again soon makes sure.
-		case code == 0x87:
-			r.refusals[asked.Topic] = fmt.Sprintf("the broker does not authorise the subscription to %s; allow the user to read it", asked.Topic)
-		case code >= 0x80:
-			r.refusals[asked.Topic] = fmt.Sprintf("the broker refuses the subscription to %s: reason code 0x%02X", asked.Topic, code)
-		case code < asked.QoS:
-			r.refusals[asked.Topic] = fmt.Sprintf("the broker grants only QoS %d for %s: messages can be lost; let it grant %d", code, asked.Topic, asked.QoS)
+		case code == broker.NotAuthorized:
+			r.refuse(asked.Topic, fmt.Sprintf("the broker refuses the subscription to %s: %v; allow the user to read it", asked.Topic, code))
+		case code.Failed():
+			r.refuse(asked.Topic, fmt.Sprintf("the broker refuses the subscription to %s: %v", asked.Topic, code))
+		case ack.Reasons[i] < asked.QoS:
+			r.refuse(asked.Topic, fmt.Sprintf("the broker grants only QoS %d for %s: messages can be lost; let it grant %d", code, asked.Topic, asked.QoS))
 		}
 	}
-	for _, why := range r.refusals {
-		r.log.Warn().Str("problem", why).Msg("subscription")
-	}
 	return err == nil
+}
+
+// refuse notes why a subscription does not stand as asked. The lock is held.
+func (r *Reader) refuse(filter, why string) {
+	r.refusals[filter] = why
+	r.log.Debug().Str("filter", filter).Str("problem", why).Msg("a subscription does not stand as asked")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tidemark/internal/broker"
 	"tidemark/reading"
 )
 
@@ -42,6 +43,7 @@ type link struct {
 	head    int     // open[:head] is acknowledged
 	writing []entry // whose acknowledgements are being written
 	useful  bool    // brought something
+	ending  string  // why the connection ends; empty: of our own doing
 }
 
 // maxQueued is how many readings and rejects may wait for the sink. Beyond that
@@ -65,7 +67,16 @@ func (l *link) arrived() { l.at = l.r.clk.Now() }
 // connected takes over from the link before this one.
 func (l *link) connected(resumed bool) { l.r.begin(l, resumed) }
 
-func (l *link) disconnected(reason byte) { l.r.dismissed(reason) }
+func (l *link) disconnected(reason byte) { l.r.dismissed(l, broker.Code(reason)) }
+
+// broke notes what ends the connection; what follows from it says less.
+func (l *link) broke(err error) {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	if l.ending == "" {
+		l.ending = l.r.peer.Broke(err).Error()
+	}
+}
 
 // publish takes one message in.
 func (l *link) publish(p *publish) {

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,15 +86,27 @@ func TestTLSWithClientCertificate(t *testing.T) {
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}})
 	s := newMochi(t, ln, "secret")
 	s.Publish("in/d", []byte("1"), true, 1)
-	password := "wrong"
-	r, sink, _ := start(t, "mqtts://"+ln.Address(), func(c *mqtt.Config) {
-		c.TLS = mqtt.TLS{CA: ca, Cert: client[0], Key: func() ([]byte, error) { return os.ReadFile(client[1]) }}
+	var told atomic.Bool
+	clk := newHandClock()
+	today := clk.wall.Swap(0)
+	r, sink, _ := startAt(t, "mqtts://"+ln.Address(), clk, func(c *mqtt.Config) {
+		c.TLS = func() (*tls.Config, error) {
+			shown, err := tls.LoadX509KeyPair(client[0], client[1])
+			return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{shown}}, err
+		}
 		c.Login = func() (string, []byte, error) {
-			defer func() { password = "secret" }()
-			return "me", []byte(password), nil
+			if told.Load() {
+				return "me", []byte("secret"), nil
+			}
+			return "me", []byte("wrong"), nil
 		}
 	})
+	eventually(t, "no trust in the clock", func() bool {
+		return strings.HasPrefix(r.Status().Problem, "the gateway's clock says 1970-01-01T00:00:00Z, before")
+	})
+	clk.wall.Store(today)
 	eventually(t, "refused", func() bool { return r.Status().State == mqtt.Refused })
+	told.Store(true)
 	sink.take(t)
 
 	r, _, _ = start(t, "mqtts://"+ln.Address(), nil) // trusts the host's authorities only

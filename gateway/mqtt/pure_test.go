@@ -291,6 +291,7 @@ func (h *heard) waiting()          {}
 func (h *heard) arrived()          {}
 func (h *heard) connected(bool)    {}
 func (h *heard) disconnected(byte) {}
+func (h *heard) broke(error)       {}
 func (h *heard) publish(p *publish) {
 	q := *p
 	q.topic, q.payload = bytes.Clone(p.topic), bytes.Clone(p.payload)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,22 +12,24 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"tidemark/internal/broker"
 	"tidemark/reading"
 )
 
-// Clock tells the time of arrival. It is asked once per read of the connection.
+// Clock tells the time of arrival, and by which certificates are judged. It is
+// asked once per read of the connection.
 type Clock interface{ Now() Instant }
 
 // Reader reads one input from one broker. Its methods may be called from any
 // goroutine.
 type Reader struct {
 	cfg     Config
-	url     *url.URL
+	peer    *broker.Peer
 	sink    reading.Sink
 	clk     Clock
 	log     zerolog.Logger
 	decoder *Decoder // for the reading goroutine
-	pinger  *paho.DefaultPinger
+	pinger  pinger
 	seed    maphash.Seed
 
 	committed atomic.Uint64
@@ -48,17 +48,16 @@ type Reader struct {
 	catch      catchUp
 	catchTimer *time.Timer
 	retry      retry
-	dismissal  string // why the broker ended the connection, until that is noted
-	arrivalNS  int64  // of the last message, boot line
+	greeted    bool  // it was said that the input is connected
+	arrivalNS  int64 // of the last message, boot line
 	status     Status
-	refusals   map[string]string // by filter: why the broker refuses it
-	complained map[string]int64  // by reason: when a reject was last seen, boot line
+	refusals   map[string]string // by filter: why there is no subscription
 }
 
 // New prepares a reader. Its error names the key and the remedy.
 func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader, error) {
 	cfg = cfg.withDefaults()
-	u, err := parseURL(cfg.URL)
+	peer, err := broker.At(cfg.URL, cfg.TLS, func() int64 { return clk.Now().WallNS })
 	if err == nil {
 		err = cfg.validate()
 	}
@@ -70,13 +69,13 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 		return nil, fmt.Errorf("input %s: mqtt: %w", cfg.Input, err)
 	}
 	return &Reader{
-		cfg: cfg, url: u, sink: sink, clk: clk, decoder: d,
-		log:    log.With().Str("input", cfg.Input).Str("broker", u.Host).Logger(),
-		pinger: paho.NewDefaultPinger(), seed: maphash.MakeSeed(),
+		cfg: cfg, peer: peer, sink: sink, clk: clk, decoder: d,
+		log:    log.With().Str("input", cfg.Input).Str("broker", peer.Addr()).Logger(),
+		pinger: pinger{paho.NewDefaultPinger()}, seed: maphash.MakeSeed(),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), acks: make(chan struct{}, 1),
 		window: window{ceiling: int(cfg.ReceiveMaximum)}, catch: catchUp{max: cfg.CatchUpMax},
-		refusals: map[string]string{}, complained: map[string]int64{},
-		status: Status{Input: cfg.Input, Broker: u.Host, ClientID: cfg.ClientID, LastNS: reading.NoTime},
+		refusals: map[string]string{},
+		status:   Status{Input: cfg.Input, Broker: peer.Addr(), ClientID: cfg.ClientID, LastNS: reading.NoTime},
 	}, nil
 }
 
@@ -133,20 +132,6 @@ func (r *Reader) Committed(token uint64) {
 			return
 		}
 	}
-}
-
-// Window returns how many messages wait for our acknowledgement, and how many the
-// broker sends before it stands still: as learnt, else as agreed.
-func (r *Reader) Window() (outstanding, limit int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.cur != nil {
-		outstanding = r.cur.outstanding()
-	}
-	if limit = r.window.limit; limit == 0 {
-		limit = r.window.ceiling
-	}
-	return outstanding, limit
 }
 
 // Status returns how the reader stands.
@@ -214,7 +199,6 @@ func (r *Reader) take(l *link) {
 	if it.empty {
 		signal(r.acks) // what holds nothing, or is on disk already
 	}
-	r.complain(l.parcel.Rejects, l.at.BootNS)
 	l.parcel, l.pending, l.messages, l.redelivered = reading.Parcel{}, l.pending[:0], 0, 0
 	signal(r.wake)
 }
@@ -225,24 +209,6 @@ func (r *Reader) count(l *link) {
 	r.status.Readings += uint64(len(l.parcel.Readings))
 	r.status.Rejects += uint64(len(l.parcel.Rejects))
 	r.status.LastNS = l.at.WallNS
-}
-
-// quietBefore is after how long without a kind of reject the next one is news.
-const quietBefore = 10 * time.Minute
-
-// complain logs the first reject of a kind in a while; all are counted.
-func (r *Reader) complain(rejects []reading.Reject, nowNS int64) {
-	for i := range rejects {
-		j := &rejects[i]
-		r.mu.Lock()
-		seen, known := r.complained[j.Reason]
-		r.complained[j.Reason] = nowNS
-		r.mu.Unlock()
-		if !known || nowNS-seen > int64(quietBefore) {
-			r.log.Warn().Str("kind", j.Kind.String()).Str("reason", j.Reason).Str("detail", j.Detail).
-				Str("topic", j.Place).Bytes("excerpt", j.Excerpt).Msg("message rejected; further ones for this reason are counted")
-		}
-	}
 }
 
 func (r *Reader) full() bool {
@@ -315,24 +281,21 @@ func (r *Reader) watchCatchUp() {
 	})
 }
 
-// setState notes a change of state, and logs it once. The lock is held.
+// setState notes how the connection stands. It says once that the input is
+// connected; what is wrong stands in the status, for whoever watches over the
+// gateway to log. The lock is held.
 func (r *Reader) setState(s State, problem string) {
-	if s == r.status.State && problem == r.status.Problem {
-		return
-	}
 	changed := s != r.status.State
 	r.status.State, r.status.Problem = s, problem
-	if !changed {
-		return
+	switch {
+	case !changed:
+	case s == Connected && !r.greeted:
+		r.greeted = true
+		r.log.Info().Bool("resumed", r.status.Resumed).Msg("the input is connected")
+	default:
+		r.log.Debug().Stringer("state", s).Bool("resumed", r.status.Resumed).Str("problem", problem).
+			Msg("the connection's state changed")
 	}
-	event := r.log.Info()
-	if !slices.Contains([]State{Connected, Connecting, Stopped}, s) {
-		event = r.log.Warn()
-	}
-	if problem != "" {
-		event = event.Str("problem", problem)
-	}
-	event.Str("state", s.String()).Bool("resumed", r.status.Resumed).Msg("mqtt input")
 }
 
 // signal wakes whoever waits for c, and never blocks.

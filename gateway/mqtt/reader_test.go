@@ -3,6 +3,7 @@ package mqtt_test
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -35,8 +36,8 @@ func TestAcknowledgesAfterCommitInOrder(t *testing.T) {
 	if got := p.acks(2); !slices.Equal(got, []uint16{8, 7}) {
 		t.Errorf("acknowledged %v", got)
 	}
-	if n, limit := r.Window(); n != 0 || limit != 2048 {
-		t.Errorf("%d outstanding, %d", n, limit)
+	if st := r.Status(); st.Outstanding != 0 || st.Limit != 0 {
+		t.Errorf("got %+v", st)
 	}
 }
 
@@ -111,10 +112,8 @@ func TestNothingIsLostOverBrokenConnections(t *testing.T) {
 			}
 		}
 		if drop < 20 {
-			time.Sleep(2 * time.Millisecond)
-			lost += p.in.Buffered() / 4
 			p.Close()
-			lost += window // at most, in the air
+			lost += len(open) // at most: acknowledged, and we do not know
 		}
 	}
 	<-finished
@@ -175,7 +174,10 @@ func TestCommittedWhileAwayIsAcknowledgedAtOnce(t *testing.T) {
 	p.publish(qos1, 1, "0")
 	_, token := s.collect(t, 1)
 	p.Close()
-	eventually(t, "waiting", func() bool { return r.Status().State == mqtt.Waiting })
+	eventually(t, "waiting", func() bool {
+		st := r.Status()
+		return st.State == mqtt.Waiting && st.Problem == "the connection to "+b.ln.Addr().String()+" broke: EOF"
+	})
 	r.Committed(token)
 	p = b.accept(true)
 	p.publish(qos1|dup, 1, "0")
@@ -258,15 +260,13 @@ func TestMessageWithoutReadingsIsAcknowledged(t *testing.T) {
 
 func TestShutdownWaitsForCommits(t *testing.T) {
 	b := newBroker(t)
-	var asked atomic.Int32
-	r, s, stop := start(t, b.url(), func(c *mqtt.Config) { c.OnStall = func() { asked.Add(1) } })
+	asked := make(chan struct{}, 1)
+	r, s, stop := start(t, b.url(), func(c *mqtt.Config) { c.OnStall = func() { asked <- struct{}{} } })
 	p := b.accept(false)
 	p.publish(qos1, 1, "1")
 	_, token := s.collect(t, 1)
 	go func() {
-		for asked.Load() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		<-asked
 		r.Committed(token)
 	}()
 	stop()
@@ -314,7 +314,7 @@ func TestRefusedSubscription(t *testing.T) {
 	_, body := p.expect(8)
 	p.send([]byte{0x90, 4, body[0], body[1], 0, 0x87})
 	eventually(t, "said", func() bool {
-		return strings.Contains(r.Status().Problem, "does not authorise the subscription to in/+")
+		return strings.Contains(r.Status().Problem, "refuses the subscription to in/+: not authorized (0x87); allow the user to read it")
 	})
 }
 
@@ -337,7 +337,8 @@ func TestTwoGatewaysWithOneName(t *testing.T) {
 func TestStallIsLearnt(t *testing.T) {
 	b := newBroker(t)
 	stalls := make(chan struct{}, 100)
-	r, s, _ := start(t, b.url(), func(c *mqtt.Config) { c.OnStall = func() { stalls <- struct{}{} } })
+	clk := newHandClock()
+	r, s, _ := startAt(t, b.url(), clk, func(c *mqtt.Config) { c.OnStall = func() { stalls <- struct{}{} } })
 	p := b.accept(false)
 	id := uint16(0)
 	window := func() uint64 {
@@ -350,18 +351,18 @@ func TestStallIsLearnt(t *testing.T) {
 	}
 	for range 3 {
 		token := window()
-		time.Sleep(60 * time.Millisecond)
+		clk.advance(60 * time.Millisecond) // of quiet
 		r.Committed(token)
 		p.acks(5)
 	}
-	if _, limit := r.Window(); limit != 5 {
-		t.Fatalf("learnt %d", limit)
+	if st := r.Status(); st.Limit != 5 {
+		t.Fatalf("learnt %d", st.Limit)
 	}
 	for range 17 {
 		token := window()
 		select {
 		case <-stalls:
-		case <-time.After(time.Second):
+		case <-time.After(5 * time.Second):
 			t.Fatal("no commit asked for")
 		}
 		r.Committed(token)
@@ -396,11 +397,14 @@ func marks(p reading.Parcel) (s string) {
 // SEMANTICS G4, DESIGN "Catching up".
 func TestCatchUp(t *testing.T) {
 	b := newBroker(t)
-	r, s, _ := start(t, b.url(), func(c *mqtt.Config) {
+	clk := newHandClock()
+	r, s, _ := startAt(t, b.url(), clk, func(c *mqtt.Config) {
 		c.Subscriptions[0].TimePath, c.Subscriptions[0].TimeUnit, c.Subscriptions[0].Value.Path = "t", reading.UnitMillis, "v"
 	})
 	p := b.accept(true)
-	ms := func(ago time.Duration) string { return fmt.Sprintf(`{"v":1,"t":%d}`, time.Now().Add(-ago).UnixMilli()) }
+	ms := func(ago time.Duration) string {
+		return fmt.Sprintf(`{"v":1,"t":%d}`, time.Unix(0, clk.wall.Load()).Add(-ago).UnixMilli())
+	}
 	p.publish(qos1, 1, ms(time.Hour))
 	if got := marks(s.take(t)); got != fmt.Sprintf("%d@0 ", reading.MarkCatchUpBegin) {
 		t.Errorf("first parcel: %s", got)
@@ -421,11 +425,15 @@ func TestCatchUp(t *testing.T) {
 	p = b.accept(true)
 	p.publish(qos1, 4, ms(time.Hour))
 	last = s.take(t)
-	time.Sleep(1100 * time.Millisecond)
+	clk.advance(time.Minute)
+	looked := clk.asked.Load() + 2 // the second time, the first has been decided on
+	eventually(t, "looked", func() bool { return clk.asked.Load() >= looked })
 	if !r.Status().CatchingUp {
 		t.Error("a broker that waits for us is not drained")
 	}
 	r.Committed(last.Token)
+	p.acks(1)
+	clk.advance(time.Minute)
 	end := s.take(t)
 	if got := marks(end); got != fmt.Sprintf("%d@0 ", reading.MarkCatchUpEnd) || len(end.Readings) > 0 {
 		t.Errorf("end: %s", got)
@@ -454,7 +462,7 @@ func TestBlockedSinkKeepsTheConnection(t *testing.T) {
 		}
 	}()
 	pings := 0
-	for deadline := time.Now().Add(2500 * time.Millisecond); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Second); pings < 3 && time.Now().Before(deadline); {
 		p.SetReadDeadline(deadline)
 		if head, err := p.in.ReadByte(); err == nil {
 			if p.in.ReadByte(); head>>4 == 12 {
@@ -463,7 +471,7 @@ func TestBlockedSinkKeepsTheConnection(t *testing.T) {
 			}
 		}
 	}
-	if st := r.Status(); st.State != mqtt.Connected || st.Queued > 40_000 || pings < 1 {
+	if st := r.Status(); st.State != mqtt.Connected || st.Queued > 40_000 || pings < 3 {
 		t.Errorf("%d pings, %+v", pings, st)
 	}
 	n := 0
@@ -479,7 +487,8 @@ func TestBlockedSinkKeepsTheConnection(t *testing.T) {
 }
 
 func TestNewRefusesConfiguration(t *testing.T) {
-	good := mqtt.Config{Input: "a", URL: "mqtt://h", ClientID: "c", Subscriptions: []mqtt.Subscription{plainValue}}
+	at := func(text string) *url.URL { u, _ := url.Parse(text); return u }
+	good := mqtt.Config{Input: "a", URL: at("mqtt://h"), ClientID: "c", Subscriptions: []mqtt.Subscription{plainValue}}
 	f := func(want string, change func(*mqtt.Config)) {
 		t.Helper()
 		c := good
@@ -489,15 +498,12 @@ func TestNewRefusesConfiguration(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	f("scheme", func(c *mqtt.Config) { c.URL = "http://h" })
-	f("no host", func(c *mqtt.Config) { c.URL = "mqtt://:1883" })
-	f("login", func(c *mqtt.Config) { c.URL = "mqtt://a:b@h" })
-	f("url", func(c *mqtt.Config) { c.URL = "mqtt://%zz" })
+	f("scheme", func(c *mqtt.Config) { c.URL = at("http://h") })
+	f("url", func(c *mqtt.Config) { c.URL = nil })
 	f("client_id", func(c *mqtt.Config) { c.ClientID = "" })
 	f("subscribe", func(c *mqtt.Config) { c.Subscriptions = nil })
 	f("keep_alive", func(c *mqtt.Config) { c.KeepAlive = time.Millisecond })
 	f("session_expiry", func(c *mqtt.Config) { c.SessionExpiry = time.Millisecond })
 	f("max_payload", func(c *mqtt.Config) { c.MaxPayload = 1 << 30 })
-	f("belong together", func(c *mqtt.Config) { c.TLS.Cert = "x" })
 	f("topic", func(c *mqtt.Config) { c.Subscriptions = []mqtt.Subscription{{Topic: "a/#/b"}} })
 }

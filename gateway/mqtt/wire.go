@@ -39,6 +39,8 @@ type listener interface {
 	connected(sessionPresent bool)
 	publish(*publish)
 	disconnected(reason byte)
+	// broke is called when the connection fails, not when it is closed from here.
+	broke(error)
 }
 
 // wire is a connection to the broker from which PUBLISH packets are taken out
@@ -100,11 +102,25 @@ func (w *wire) isClosed() bool {
 	}
 }
 
+// Write sends a packet, or a part of one; the lock is held.
+func (w *wire) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	return n, w.failed(err)
+}
+
+// failed tells of an error that is not of our own making.
+func (w *wire) failed(err error) error {
+	if err != nil && !w.isClosed() {
+		w.to.broke(err)
+	}
+	return err
+}
+
 // Read gives the packets that are not ours.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.pass) == 0 {
 		if err := w.next(); err != nil {
-			return 0, err
+			return 0, w.failed(err)
 		}
 	}
 	n := copy(p, w.pass)
@@ -129,7 +145,7 @@ func (w *wire) next() error {
 	}
 	body := packet[hlen:]
 	switch {
-	case head>>4 == packetConnack && len(body) >= 2 && body[1] == 0:
+	case head>>4 == packetConnack && len(body) >= 2 && body[1] < 0x80:
 		w.to.connected(body[0]&1 != 0)
 	case head>>4 == packetDisconnect && len(body) == 0:
 		w.to.disconnected(0)
