@@ -57,9 +57,6 @@ func (*openDoor) OnACLCheck(*mqtt.Client, string, bool) bool { return true }
 // Addr is host:port of the broker.
 func (b *Broker) Addr() string { return b.listener.Addr().String() }
 
-// URL is the broker's address as configurations spell it.
-func (b *Broker) URL() string { return "mqtt://" + b.Addr() }
-
 // Watch calls fn with every message on topics that match the filter, in order of
 // each publisher, on the publisher's goroutine: fn must not block. The payload is
 // fn's to keep. Call it before Run.

@@ -12,7 +12,7 @@ import (
 // field of that name, to line/{asset}/{device}/telemetry.
 type Machine struct {
 	Asset, Device, Sensor string
-	Habit                 string // what is special about it, for people
+	Habit                 string // what is special about it, in two or three words for people
 
 	every       time.Duration // between two readings
 	level, span float64       // the values swing around level by about span
@@ -58,12 +58,12 @@ func Cast() []Machine {
 	)
 	return []Machine{
 		{Asset: "mixer-1", Device: "m1", Sensor: temperature, Habit: "steady", every: second, level: 64, span: 3, habit: steady},
-		{Asset: "pump-2", Device: "p2", Sensor: vibration, Habit: "out of order, within the budget", every: second, level: 4.2, span: 0.6, habit: jittery},
-		{Asset: "oven-3", Device: "o3", Sensor: temperature, Habit: "late, now and then too late", every: second, level: 170, span: 12, habit: late},
+		{Asset: "pump-2", Device: "p2", Sensor: vibration, Habit: "out of order", every: second, level: 4.2, span: 0.6, habit: jittery},
+		{Asset: "oven-3", Device: "o3", Sensor: temperature, Habit: "late, or far too late", every: second, level: 170, span: 12, habit: late},
 		{Asset: "saw-4", Device: "s4", Sensor: vibration, Habit: "repeats itself", every: second, level: 12.5, span: 1.5, habit: repeating},
 		{Asset: "press-5", Device: "x5", Sensor: vibration, Habit: "clock 90 s fast", every: 4 * second, level: 7.8, span: 1.1, habit: future},
-		{Asset: "tank-6", Device: "t6", Sensor: temperature, Habit: "goes silent, comes back with a backlog", every: second, level: 35, span: 8, habit: absent},
-		{Asset: "fan-7", Device: "f7", Sensor: vibration, Habit: "stamps seconds for milliseconds", every: second, level: 2.9, span: 0.4, habit: wrongUnit},
+		{Asset: "tank-6", Device: "t6", Sensor: temperature, Habit: "silent, then backlog", every: second, level: 35, span: 8, habit: absent},
+		{Asset: "fan-7", Device: "f7", Sensor: vibration, Habit: "stamps s, not ms", every: second, level: 2.9, span: 0.4, habit: wrongUnit},
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,9 @@ type World struct {
 	Broker *Broker
 	cfg    Config
 	times  []*TimeServer
+
+	hushed chan struct{} // closed by Hush
+	hush   sync.Once
 }
 
 // liarOffset is far beyond what four servers that agree to a millisecond allow.
@@ -44,7 +48,7 @@ func New(cfg Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Broker: broker, cfg: cfg, times: []*TimeServer{
+	w := &World{Broker: broker, cfg: cfg, hushed: make(chan struct{}), times: []*TimeServer{
 		{Stratum: 1, Seed: cfg.Seed},
 		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 2000, Loss: 0.05, Seed: cfg.Seed},
 		{Stratum: 2, Offset: liarOffset, Seed: cfg.Seed},
@@ -69,15 +73,9 @@ func (w *World) TimeServers() []string {
 	return addrs
 }
 
-// Liar is the address of the time server that lies.
-func (w *World) Liar() string {
-	for _, s := range w.times {
-		if s.Offset == liarOffset {
-			return s.Addr()
-		}
-	}
-	return ""
-}
+// Hush ends the machines' story; broker and time servers go on until the context
+// of Run ends. It may be called more than once.
+func (w *World) Hush() { w.hush.Do(func() { close(w.hushed) }) }
 
 // Run tells the story until ctx ends. It may be called once.
 func (w *World) Run(ctx context.Context) error {
@@ -91,14 +89,28 @@ func (w *World) Run(ctx context.Context) error {
 	}
 	world.Go(func() error {
 		defer stop()
-		return w.play(ctx)
+		if err := w.play(ctx); err != nil {
+			return err
+		}
+		<-ctx.Done() // the machines may have been hushed before
+		return nil
 	})
 	return world.Wait()
 }
 
-// play runs the machines until ctx ends.
+// play runs the machines until ctx ends or they are hushed.
 func (w *World) play(ctx context.Context) error {
 	machines, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	machines.Go(func() error {
+		select {
+		case <-w.hushed:
+			stop()
+		case <-ctx.Done():
+		}
+		return nil
+	})
 	start := w.cfg.Now().Add(prelude)
 	for i, m := range Cast() {
 		d := &device{
