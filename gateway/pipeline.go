@@ -389,14 +389,14 @@ func (p *pipeline) checkpoint() error {
 	return nil
 }
 
-// snapshotPerReading is about what a reading adds to the engine's state: what it
-// will be recognised by.
-const snapshotPerReading = 9
+// snapshotPerIdentity is about what a snapshot holds for each reading that will be
+// recognised: eight bytes, and a share of its sensor's windows.
+const snapshotPerIdentity = 10
 
 // snapshot returns the engine's state with room for the store. Its size is guessed
 // beforehand: growing by and by takes several times as much memory.
 func (p *pipeline) snapshot() []byte {
-	guess := max(p.snapshotLen+p.snapshotLen/8, p.cost*snapshotPerReading)
+	guess := max(p.snapshotLen+p.snapshotLen/8, p.engine.Status().Identities*snapshotPerIdentity)
 	s := p.engine.AppendSnapshot(make([]byte, 0, guess+buffer.CheckpointRoom(guess)))
 	p.snapshotLen = len(s)
 	return s
