@@ -27,6 +27,7 @@ func (r *Reader) acknowledge(ctx context.Context) {
 		n := l.due(r.committed.Load())
 		if n > 0 {
 			r.window.acknowledging(l.outstanding(), time.Duration(now-r.arrivalNS))
+			r.ackNS = now
 			packets = l.acknowledgements(packets[:0], n)
 		}
 		r.mu.Unlock()

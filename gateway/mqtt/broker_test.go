@@ -22,6 +22,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is for what must come, on a busy machine too.
+const patience = 20 * time.Second
+
 // broker is a scripted MQTT 5 broker: a test says packet by packet what it does.
 type broker struct {
 	t  *testing.T
@@ -60,7 +63,7 @@ func (b *broker) accept(sessionPresent bool) *peer {
 // greet takes a connection and answers its CONNECT.
 func (b *broker) greet(connack []byte) *peer {
 	b.t.Helper()
-	b.ln.(*net.TCPListener).SetDeadline(time.Now().Add(5 * time.Second))
+	b.ln.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
 	c, err := b.ln.Accept()
 	if err != nil {
 		b.t.Fatal(err)
@@ -116,7 +119,7 @@ func (p *peer) next(wait time.Duration) (head byte, body []byte, ok bool) {
 // expect reads a packet of a type.
 func (p *peer) expect(kind byte) (head byte, body []byte) {
 	p.t.Helper()
-	head, body, ok := p.next(5 * time.Second)
+	head, body, ok := p.next(patience)
 	if !ok || head>>4 != kind {
 		p.t.Fatalf("got packet %x, want type %d", head, kind)
 	}
@@ -213,7 +216,7 @@ func (s *store) take(t *testing.T) reading.Parcel {
 	select {
 	case p := <-s.parcels:
 		return p
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no parcel")
 		return reading.Parcel{}
 	}
@@ -282,7 +285,7 @@ func startAt(t *testing.T, addr string, clk mqtt.Clock, change func(*mqtt.Config
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Error("Run does not return")
 		}
 	})
@@ -293,11 +296,10 @@ func startAt(t *testing.T, addr string, clk mqtt.Clock, change func(*mqtt.Config
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 500 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("never: %s", what)
 }

@@ -140,6 +140,7 @@ func TestWindow(t *testing.T) {
 			w.grown(i)
 		}
 		w.acknowledging(n, stallQuiet)
+		w.resumed(0)
 	}
 	w := window{ceiling: 2048}
 	quiet(&w, 20)
@@ -185,6 +186,20 @@ func TestWindow(t *testing.T) {
 	}
 	if stalled, hold := w.grown(2048); !stalled || hold != 0 {
 		t.Error("the Receive Maximum is no stall")
+	}
+}
+
+// A source that sends one message now and then stands still after each as well;
+// but an acknowledgement makes nothing come.
+func TestSlowSourceIsNoWindow(t *testing.T) {
+	w := window{ceiling: 2048}
+	for range 100 {
+		w.grown(1)
+		w.acknowledging(1, 300*time.Millisecond)
+		w.resumed(400 * time.Millisecond)
+	}
+	if w.limit != 0 {
+		t.Errorf("learnt a window of %d from a slow source", w.limit)
 	}
 }
 

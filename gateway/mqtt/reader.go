@@ -50,6 +50,7 @@ type Reader struct {
 	retry      retry
 	greeted    bool  // it was said that the input is connected
 	arrivalNS  int64 // of the last message, boot line
+	ackNS      int64 // when acknowledgements last went out, boot line
 	status     Status
 	refusals   map[string]string // by filter: why there is no subscription
 }
@@ -188,6 +189,7 @@ func (r *Reader) take(l *link) {
 	}
 	l.open = append(l.open, l.pending...)
 	if len(l.pending) > 0 {
+		r.window.resumed(time.Duration(l.at.BootNS - r.ackNS))
 		it.stalled, it.hold = r.window.grown(l.outstanding())
 	}
 	if !it.empty || it.stalled {

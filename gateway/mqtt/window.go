@@ -8,7 +8,8 @@ import "time"
 // of a commit interval later.
 //
 // It guesses from the same number of unacknowledged messages, after a time of
-// quiet, several times in a row; and it doubts. A source that happens to send
+// quiet that an acknowledgement ends, several times in a row; and it doubts. A
+// broker that waited sends at once when it may; a slow source does not. A source that happens to send
 // bursts of that size looks alike, so now and then the request is held back for a
 // moment, and if a further message comes the guess was wrong.
 //
@@ -17,7 +18,8 @@ type window struct {
 	ceiling int // the Receive Maximum that we asked for: known
 	limit   int // learnt; 0 is unknown
 
-	last, same int // the count at the last quiet acknowledgement, and how often in a row
+	held       int // the count at an acknowledgement after quiet, until it is seen what follows
+	last, same int // the count at the last one that ended a quiet, and how often in a row
 	wrong      int // guesses that turned out so
 	stalls     int // since the guess
 	probe      int // the next stall at which to doubt
@@ -60,10 +62,24 @@ func (w *window) grown(n int) (stalled bool, hold time.Duration) {
 // acknowledging notes that acknowledgements are about to go out while n messages
 // are unacknowledged and the last one came quiet ago.
 func (w *window) acknowledging(n int, quiet time.Duration) {
-	if w.limit > 0 || n == 0 || n >= w.ceiling || quiet < stallQuiet {
-		return
+	w.held = 0
+	if w.limit == 0 && n > 0 && n < w.ceiling && quiet >= stallQuiet {
+		w.held = n
 	}
-	if n != w.last {
+}
+
+// resumed notes that a message came, so long after acknowledgements last went
+// out. If that is at once, the broker had waited for them.
+func (w *window) resumed(after time.Duration) {
+	n := w.held
+	w.held = 0
+	switch {
+	case n == 0:
+		return
+	case after >= stallQuiet:
+		w.last, w.same = 0, 0 // the source is slow, not the broker
+		return
+	case n != w.last:
 		w.last, w.same = n, 0
 	}
 	if w.same++; w.same >= stallEvidence<<min(w.wrong, 10) {
