@@ -25,7 +25,7 @@ import (
 // demo is `tidemark demo`: the whole product in one process, with a simulated
 // world around it.
 type demo struct {
-	limit   time.Duration // 0: until interrupted
+	limit   limit
 	format  string
 	keep    bool
 	verbose bool
@@ -36,6 +36,23 @@ type demo struct {
 	world *sim.World
 	gw    *gateway.Gateway
 	told  chan demoTold
+}
+
+// limit is a flag: a duration as configurations have them. 0 is none.
+type limit configs.Duration
+
+func (l *limit) String() string { return configs.Duration(*l).String() }
+func (l *limit) Type() string   { return "duration" }
+
+func (l *limit) Set(s string) error {
+	d, err := configs.ParseDuration(strings.TrimSpace(s))
+	if err == nil && d < 0 {
+		err = fmt.Errorf("%v is in the past", d)
+	}
+	if err == nil {
+		*l = limit(d)
+	}
+	return err
 }
 
 // demoTold is what reaches the view; one of its fields is set.
@@ -60,7 +77,7 @@ results as they come, in place on a terminal, else line by line.`,
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&d.limit, "for", 0, "end after this long, such as 60s; 0 runs until interrupted")
+	f.Var(&d.limit, "for", "end after this long, such as 60s; 0 runs until interrupted")
 	f.StringVar(&d.format, "format", "text", "text, or json: each record as it goes upstream, one a line")
 	f.BoolVar(&d.keep, "keep", false, "keep the store, the log and the configuration, and say where")
 	f.BoolVar(&d.verbose, "verbose", false, "show the gateway's log on stderr")
@@ -71,9 +88,6 @@ results as they come, in place on a terminal, else line by line.`,
 func (d *demo) run(ctx context.Context, out, errOut io.Writer) (err error) {
 	if d.format != "text" && d.format != "json" {
 		return fmt.Errorf("unknown format %q: text or json", d.format)
-	}
-	if d.limit < 0 {
-		return fmt.Errorf("--for %v is in the past", d.limit)
 	}
 	// A pipe that closes is an error of writing like any other: without this the
 	// process would end at once and leave its directory behind.
@@ -124,7 +138,7 @@ func (d *demo) build(log zerolog.Logger) (err error) {
 	d.now = func() time.Time { return time.Unix(0, clk.Now().WallNS) }
 	d.told = make(chan demoTold, 1024)
 	d.world, err = sim.New(sim.Config{Seed: d.seed, Now: d.now, Told: func(h sim.Happening) {
-		d.told <- demoTold{event: &demoEvent{Kind: demoMachine, At: h.At, Series: h.Machine.Asset, Words: h.What}}
+		d.told <- demoTold{event: &demoEvent{Kind: demoMachine, At: h.At, Series: h.Machine.Asset, Words: h.What, Fold: h.What}}
 	}})
 	if err != nil {
 		return err
@@ -176,7 +190,7 @@ func (d *demo) serve(ctx context.Context, view demoView) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if d.limit > 0 {
-		ctx, stop = context.WithTimeout(ctx, d.limit)
+		ctx, stop = context.WithTimeout(ctx, time.Duration(d.limit))
 		defer stop()
 	}
 	parts, failed := errgroup.WithContext(context.WithoutCancel(ctx))
@@ -199,61 +213,6 @@ func (d *demo) serve(ctx context.Context, view demoView) error {
 	err := parts.Wait()
 	close(over)
 	return errors.Join(err, <-seen)
-}
-
-// poll asks the gateway for its status until ctx ends, and once more then.
-func (d *demo) poll(ctx, failed context.Context) {
-	var last demoStatus
-	ask := func() {
-		answered, cancel := context.WithTimeout(failed, time.Second)
-		defer cancel()
-		st, err := d.gw.Status(answered)
-		if err != nil {
-			return // it is starting or stopping
-		}
-		now := readDemoStatus(st)
-		d.told <- demoTold{status: &now}
-		if !now.sameClock(&last) {
-			d.told <- demoTold{event: &demoEvent{Kind: demoClock, At: d.now(), Series: "gateway", Words: now.clockWords()}}
-		}
-		last = now
-	}
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			ask()
-			return
-		case <-failed.Done():
-			return
-		case <-tick.C:
-			ask()
-		}
-	}
-}
-
-// readDemoStatus takes what the demo shows from the gateway's status.
-func readDemoStatus(st *gateway.Status) demoStatus {
-	s := demoStatus{ClockState: st.Clock.State, BoundNS: st.Clock.BoundNS, Servers: len(st.Clock.Servers), Conserved: st.Conserved}
-	for _, v := range st.Clock.Servers {
-		switch v.Verdict {
-		case "truechimer":
-			s.Agreeing++
-		case "falseticker":
-			s.Liars = append(s.Liars, fmt.Sprintf("%s (%+.1f s)", v.Address, float64(v.OffsetNS)/1e9))
-		}
-	}
-	for _, in := range st.Inputs {
-		c := in.Counts
-		s.Received += c.Received
-		s.Accepted += c.Accepted + c.PendingAccepted
-		s.Duplicate += c.Duplicate + c.PendingDuplicate
-		s.SetAside += c.Quarantined + c.PendingQuarantined
-		s.Rejected += c.Malformed + c.Unmatched
-		s.Pending += in.PendingNow
-	}
-	return s
 }
 
 // watch feeds the view until it is over and everything is told. A view that fails
@@ -310,7 +269,7 @@ func (d *demo) show(view demoView, model *demoModel, t demoTold) error {
 		}
 	}
 	if event != nil {
-		model.apply(*event)
+		model.apply(event)
 	}
 	return view.show(t.record, event)
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -32,6 +33,9 @@ func TestDemo(t *testing.T) {
 	}
 	if !strings.Contains(errOut.String(), "every reading is accounted for") {
 		t.Errorf("no summary:\n%s", &errOut)
+	}
+	if want := fmt.Sprintf(" quarantined %d ", types["quarantine"]); !strings.Contains(errOut.String(), want) {
+		t.Errorf("the summary counts otherwise than the records (%s):\n%s", want, &errOut)
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -69,7 +73,8 @@ func TestDemoRefuses(t *testing.T) {
 		}
 	}
 	f("text or json", "--format", "xml")
-	f("past", "--for", "-1s")
+	f("-1s is in the past", "--for", "-1s")
+	f("5 needs a unit: ns, us, ms, s, m, h or d", "--for", "5")
 	f("unknown", "now")
 }
 

@@ -122,13 +122,11 @@ func (v *demoTerminal) end(m *demoModel, ran time.Duration) error {
 	}
 	width, _ := v.screen.size()
 	calm := v.drawn.Add(time.Minute) // nothing stands out any more
-	b := append(appendLine(nil, demoHeader(width), width, v.screen.colour), '\n')
-	rows := m.table(len(m.rows) * demoDepth)
-	for i := range rows {
-		again := i > 0 && rows[i].Series == rows[i-1].Series
-		b = append(appendLine(b, rows[i].line(width, calm, again), width, v.screen.colour), '\n')
+	var b []byte
+	for _, line := range tableLines(m.table(len(m.cast)*demoDepth), width, calm) {
+		b = append(appendLine(b, line, width, v.screen.colour), '\n')
 	}
-	if _, err := v.screen.out.Write(append(b, '\n')); err != nil {
+	if _, err := v.screen.out.Write(b); err != nil {
 		return err
 	}
 	var lines []string

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,7 +12,7 @@ import (
 // demoIntro tells a newcomer what comes.
 var demoIntro = []string{
 	"Seven simulated machines publish to a broker, four time servers tell the time and one of them lies; between them works the whole gateway.",
-	"Watch windows of 10 s: provisional at first, corrected by what comes late, then closed for good. What cannot be trusted is set aside with its reason.",
+	"Watch windows of 10 s: provisional at first, corrected by what comes late, then closed for good. What cannot be trusted is quarantined with its reason.",
 }
 
 // style is an ANSI rendition.
@@ -33,7 +31,7 @@ const (
 
 var demoStyles = map[demoKind]style{
 	demoProvisional: yellow, demoCorrected: cyan, demoClosed: green,
-	demoLate: purple, demoSetAside: red, demoMachine: plain, demoClock: bold,
+	demoLate: purple, demoQuarantined: red, demoMachine: plain, demoClock: bold,
 }
 
 // span is text in one style; a line of the screen is a list of them.
@@ -100,25 +98,20 @@ func (s *demoScreen) draw(m *demoModel, now time.Time) error {
 // table, and below it what happened lately.
 func (m *demoModel) frame(width, height int, now, start time.Time) [][]span {
 	lines := append(m.head(width, now.Sub(start)), nil)
-	const laneMin = 5 // its title and a few lines
-	rows := m.table(height - len(lines) - 2 - laneMin)
-	if len(rows) > 0 {
-		lines = append(lines, demoHeader(width))
-	}
-	for i := range rows {
-		again := i > 0 && rows[i].Series == rows[i-1].Series
-		lines = append(lines, rows[i].line(width, now, again))
-	}
-	if len(rows) == 0 {
+	if len(m.rows) == 0 {
 		for _, text := range append(demoIntro[:len(demoIntro):len(demoIntro)], "The first windows are filling.") {
 			for _, part := range wrap(text, width-2) {
 				lines = append(lines, []span{{plain, " " + part}})
 			}
 		}
+		lines = append(lines, nil)
+	} else {
+		const besides = 8 // the header, the mark's line, the lane's title and a few of its lines
+		lines = append(lines, tableLines(m.table(height-len(lines)-besides), width, now)...)
 	}
-	lines = append(lines, nil, []span{{bold, " WHAT HAPPENED"}})
+	lines = append(lines, []span{{bold, " WHAT HAPPENED"}})
 	for i := len(m.lane) - 1; i >= 0 && len(lines) < height; i-- {
-		lines = append(lines, m.lane[i].laneLine())
+		lines = append(lines, m.lane[i].laneLines(width)...)
 	}
 	return lines[:min(len(lines), max(height, 1))]
 }
@@ -143,26 +136,29 @@ func wrap(text string, width int) []string {
 
 func (m *demoModel) head(width int, ran time.Duration) [][]span {
 	s, c := &m.status, m.counts
+	first := []span{{bold, " tidemark demo "}, {dim, fmt.Sprintf("%d:%02d  ", int(ran.Minutes()), int(ran.Seconds())%60)}}
+	if s.ClockState == "" {
+		return [][]span{append(first, span{dim, "starting"})}
+	}
 	state := green
 	if s.ClockState != "synchronized" {
 		state = yellow
 	}
-	var liar span
-	clock := []span{{bold, " tidemark demo "}, {dim, fmt.Sprintf("%d:%02d  ", int(ran.Minutes()), int(ran.Seconds())%60)}}
-	if s.ClockState == "" {
-		clock = append(clock, span{dim, "starting"})
-	} else {
-		agree, lies, _ := strings.Cut(s.clockWords(), "; ")
-		clock = append(clock, span{state, agree})
-		liar = span{red, lies}
+	lines := [][]span{append(first, span{state, s.trust()})}
+	if s.BoundNS >= 0 {
+		lines = fit(lines, width, span{plain, ", "}, span{plain, fmt.Sprintf("%d of %d time servers agree", s.Agreeing, s.Servers)})
 	}
-	lines := [][]span{clock}
-	if len(liar.text) > 0 {
-		lines = fit(lines, width, span{plain, "; "}, liar)
+	for _, liar := range s.Liars {
+		lines = fit(lines, width, span{plain, "; "}, span{red, "lies: " + liar.String()})
 	}
-	counts := fmt.Sprintf(" readings %d · accepted %d · duplicates %d · set aside %d · waiting %d", s.Received, s.Accepted, s.Duplicate, s.SetAside, s.Pending)
-	results := fmt.Sprintf("results %d · corrections %d · closed %d · late %d", c[demoProvisional], c[demoCorrected], c[demoClosed], c[demoLate])
-	return fit(append(lines, []span{{plain, counts}}), width, span{plain, " · "}, span{plain, results})
+	lines = append(lines, []span{{plain, " " + s.sums()}})
+	hold := span{green, "sums hold ✓"}
+	if !s.Conserved {
+		hold = span{red, "SUMS DO NOT HOLD"}
+	}
+	lines = fit(lines, width, span{plain, "  "}, hold)
+	results := fmt.Sprintf("provisional %d · corrected %d · closed %d · late %d", c[demoProvisional], c[demoCorrected], c[demoClosed], c[demoLate])
+	return fit(lines, width, span{plain, " · "}, span{plain, results})
 }
 
 // fit puts a span behind the last line, after a separator, or where there is no
@@ -180,82 +176,28 @@ func fit(lines [][]span, width int, sep, s span) [][]span {
 	return lines
 }
 
-// demoColumns are the table's columns from the left. Where the terminal is too
-// narrow those at the right are left out.
-var demoColumns = []struct {
-	title string
-	width int // with the space before it; negative is flush left
-	cell  func(*demoRow) string
-}{
-	{"MACHINE/SENSOR", -21, func(r *demoRow) string { return r.Series }},
-	{"STATUS", -12, func(r *demoRow) string { return string(r.Kind) }},
-	{"WINDOW UTC", -12, func(r *demoRow) string { return demoSpan(r.Start, r.End) }},
-	{"COUNT", 6, func(r *demoRow) string { return strconv.FormatInt(r.Count, 10) }},
-	{"REV", 4, func(r *demoRow) string { return strconv.Itoa(r.Revision) }},
-	{"MEAN", 8, func(r *demoRow) string { return demoNumber(r.Mean) }},
-	{"MIN", 8, func(r *demoRow) string { return demoNumber(r.Min) }},
-	{"MAX", 8, func(r *demoRow) string { return demoNumber(r.Max) }},
-	{"UNIT", -6, func(r *demoRow) string { return r.Unit }},
-}
-
-func demoNumber(f float64) string {
-	if math.IsNaN(f) {
-		return "–"
+// laneLines tell an event, on as many lines as its words need.
+func (e *demoEvent) laneLines(width int) (lines [][]span) {
+	who := e.asset()
+	if e.Times > 1 {
+		who += fmt.Sprintf(" ×%d", e.Times)
 	}
-	return strconv.FormatFloat(f, 'f', 2, 64)
-}
-
-// demoCells lays out a row's columns as far as width reaches.
-func demoCells(width int, cell func(i int) span) []span {
-	line := []span{}
-	for i, c := range demoColumns {
-		w := max(c.width, -c.width)
-		if width -= w; width < 0 {
-			break
-		}
-		s := cell(i)
-		if c.width < 0 {
-			s.text = fmt.Sprintf(" %-*s", w-1, s.text)
-		} else {
-			s.text = fmt.Sprintf(" %*s", w-1, s.text)
-		}
-		line = append(line, s)
+	head := []span{
+		{dim, " " + e.At.UTC().Format("15:04:05") + " "},
+		{demoStyles[e.Kind], fmt.Sprintf("%-11s ", e.Kind)},
+		{plain, fmt.Sprintf("%-11s ", who)},
 	}
-	return line
-}
-
-func demoHeader(width int) []span {
-	return demoCells(width, func(i int) span { return span{bold, demoColumns[i].title} })
-}
-
-// fresh is how long a row that changed stands out.
-const fresh = 1500 * time.Millisecond
-
-// line is the row on the screen; again leaves out the name that stands above it.
-func (r *demoRow) line(width int, now time.Time, again bool) []span {
-	return demoCells(width, func(i int) span {
-		s := span{plain, demoColumns[i].cell(r)}
-		switch {
-		case i == 0 && again:
-			s.text = ""
-		case i == 1:
-			s.style = demoStyles[r.Kind]
-		case now.Sub(r.changed) < fresh:
-			s.style = bold
-		case r.Kind == demoClosed:
-			s.style = dim
-		}
-		return s
-	})
-}
-
-func (e *demoEvent) laneLine() []span {
-	return []span{
-		{dim, " " + e.At.UTC().Format("15:04:05") + "  "},
-		{demoStyles[e.Kind], fmt.Sprintf("%-9s  ", e.Kind)},
-		{plain, fmt.Sprintf("%-19s  ", e.Series)},
-		{plain, e.Words},
+	indent := 34
+	if width < 60 { // the words stand below
+		lines, indent = [][]span{head}, 2
 	}
+	for _, part := range wrap(e.told(), width-indent) {
+		lines = append(lines, []span{{plain, strings.Repeat(" ", indent)}, {plain, part}})
+	}
+	if indent > 2 {
+		lines[0] = append(head, lines[0][1])
+	}
+	return lines
 }
 
 // demoLine tells an event in one plain line, for pipes and files.
@@ -264,8 +206,11 @@ func demoLine(e *demoEvent) string {
 	fmt.Fprintf(&b, "%s  %-11s  %-19s  ", e.At.UTC().Format("15:04:05"), e.Kind, e.Series)
 	switch e.Kind {
 	case demoProvisional, demoCorrected:
-		fmt.Fprintf(&b, "%s  revision %d  count %d  mean %s  min %s  max %s %s",
-			demoSpan(e.Start, e.End), e.Revision, e.Count, demoNumber(e.Mean), demoNumber(e.Min), demoNumber(e.Max), e.Unit)
+		fmt.Fprintf(&b, "%s  revision %d  count %s  mean %s  min %s  max %s %s",
+			demoSpan(e.Start, e.End), e.Revision, e.count(), e.mean(), demoNumber(e.Min), demoNumber(e.Max), e.Unit)
+		if e.Partial {
+			b.WriteString("  partial")
+		}
 	case demoClosed:
 		fmt.Fprintf(&b, "%s  last revision %d", demoSpan(e.Start, e.End), e.Revision)
 	default:
