@@ -79,6 +79,12 @@ func (w *world) set(f func()) {
 	f()
 }
 
+// polls is how often a server was asked.
+func (w *world) polls(name string) (n int) {
+	w.set(func() { n = w.asked[name] })
+	return n
+}
+
 // step sets the wall clock by d.
 func (w *world) step(d time.Duration) { w.set(func() { w.ofs += d.Nanoseconds() }) }
 

@@ -447,7 +447,7 @@ func TestBlockedSinkKeepsTheConnection(t *testing.T) {
 		c.Subscriptions[0].Each = "@this"
 	})
 	p := b.accept(false)
-	const messages, each = 400, 1000
+	const messages, each = 100, 1000
 	go func() {
 		body := packet(qos1, 1, "in/d", "["+strings.TrimSuffix(strings.Repeat("1,", each), ",")+"]")
 		for id := range uint16(messages) {
