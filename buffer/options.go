@@ -23,12 +23,6 @@ var policyNames = [...]string{"drop_oldest_raw", "hold_sources"}
 // String returns the policy as the configuration spells it.
 func (p Policy) String() string { return policyNames[min(max(p, 0), HoldSources)] }
 
-// ParsePolicy is the inverse of String.
-func ParsePolicy(name string) (Policy, bool) {
-	i := slices.Index(policyNames[:], name)
-	return Policy(max(i, 0)), i >= 0
-}
-
 // Limits of Options.Quota.
 const (
 	MinQuota = 4 << 20

@@ -25,16 +25,6 @@ const (
 // String returns the trust as the configuration spells it.
 func (t Trust) String() string { return [...]string{"checked", "local"}[min(t, TrustLocal)] }
 
-// ParseTrust is the inverse of String.
-func ParseTrust(s string) (Trust, bool) {
-	for t := TrustChecked; t <= TrustLocal; t++ {
-		if t.String() == s {
-			return t, true
-		}
-	}
-	return TrustChecked, false
-}
-
 // Config is what a user says about time.
 type Config struct {
 	// Servers are NTP servers, host or host:port. Four are recommended; three

@@ -105,16 +105,6 @@ func ParseScope(s string) (Scope, bool) {
 	return ScopeInput, false
 }
 
-// ParseValueType reads any, number, bool or text; empty is any.
-func ParseValueType(s string) (ValueType, bool) {
-	for i, n := range [...]string{"any", "number", "bool", "text"} {
-		if n == s {
-			return ValueType(i), true
-		}
-	}
-	return AnyValue, s == ""
-}
-
 // Expectation is how often the selected sensors speak. The selector's Type is
 // not looked at.
 type Expectation struct {
