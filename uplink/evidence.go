@@ -96,13 +96,25 @@ func (w *emissionWriter) identity(r *reading.Reading) {
 	}
 }
 
-// sourceTime writes the time as read and, upstream, as sent: text as a string, a
-// number in its declared unit, and a binary timestamp as RFC 3339.
+// sourceTime writes the time as read and, upstream, as sent. A replay writes it as
+// sent where that is all there is to judge by: in quarantine.
 func (w *emissionWriter) sourceTime(t *reading.SourceTime) {
 	w.moment("source_time", t.NS)
 	if !w.upstream {
+		if w.e.Kind == windowing.EmitQuarantine && (t.Raw != "" || t.Given()) {
+			w.timeSent(t)
+		}
 		return
 	}
+	w.timeSent(t)
+	w.text("source_time_unit", t.Unit.String())
+	w.bool("source_time_zoned", t.Zoned)
+	w.text("source_time_fault", faultName(t.Fault))
+}
+
+// timeSent writes a source time as sent: text as a string, a number in its
+// declared unit, and a binary timestamp as RFC 3339.
+func (w *emissionWriter) timeSent(t *reading.SourceTime) {
 	w.key("source_time_sent")
 	switch {
 	case t.Raw != "":
@@ -114,9 +126,6 @@ func (w *emissionWriter) sourceTime(t *reading.SourceTime) {
 	default:
 		w.b = reading.AppendJSONTime(w.b, t.NS)
 	}
-	w.text("source_time_unit", t.Unit.String())
-	w.bool("source_time_zoned", t.Zoned)
-	w.text("source_time_fault", faultName(t.Fault))
 }
 
 // clockSegment says what vouched for the gateway's clock at arrival.

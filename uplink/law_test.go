@@ -67,7 +67,7 @@ func TestFeatureReadsBack(t *testing.T) {
 		for _, n := range names {
 			e.Values = append(e.Values, windowing.NamedValue{Name: n, Value: anyValue.Draw(t, n)})
 		}
-		line := enc.AppendJSON(nil, &e)
+		line := payload(t, enc, &e)
 		if bytes.ContainsAny(line, "\n\r") {
 			t.Fatalf("a line break in %s", line)
 		}
@@ -111,7 +111,7 @@ func TestEvidenceReadsBack(t *testing.T) {
 			ID    *string
 			Sent  json.RawMessage `json:"source_time_sent"`
 		}
-		line := enc.AppendJSON(nil, &e)
+		line := payload(t, enc, &e)
 		if err := json.Unmarshal(line, &got); err != nil {
 			t.Fatalf("%v in %s", err, line)
 		}

@@ -25,14 +25,6 @@ type head struct {
 	clock    reading.ClockState
 }
 
-// AppendJSON appends e as the record that goes upstream: one JSON object without
-// a line break. Duplicates and watermarks have a form too, for those who watch a
-// gateway; they are not sent.
-func (c *Encoder) AppendJSON(dst []byte, e *windowing.Emission) []byte {
-	dst, _ = c.appendEmission(dst, e)
-	return dst
-}
-
 // AppendReplay appends e as a line of `tidemark replay` without the line break.
 // after is the number of the operation that caused it. A replay has no gateway:
 // what belongs to one is left out, as are empty names and unknown times.
@@ -45,6 +37,9 @@ func AppendReplay(dst []byte, after int, e *windowing.Emission) []byte {
 	return o.b
 }
 
+// appendEmission appends e as the record that goes upstream: one JSON object
+// without a line break. Duplicates and watermarks have a form too; they are not
+// sent.
 func (c *Encoder) appendEmission(dst []byte, e *windowing.Emission) ([]byte, head) {
 	h := head{kind: typeName(e.Kind), revision: e.Revision, updateID: c.emissionID(e), clock: clockState(e)}
 	o := object{append(dst, '{')}

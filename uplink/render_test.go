@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"tidemark/reading"
 	"tidemark/uplink"
@@ -215,6 +216,16 @@ func records() map[string]uplink.Record {
 	return all
 }
 
+// payload is the JSON of an emission.
+func payload(t rapid.TB, c uplink.Encoder, e *windowing.Emission) []byte {
+	t.Helper()
+	var m uplink.Message
+	if err := c.Encode(&m, uplink.Record{Kind: uplink.KindEmission, Data: windowing.AppendEmission(nil, e)}); err != nil {
+		t.Fatal(err)
+	}
+	return m.Payload
+}
+
 func TestRecordsAsPublished(t *testing.T) {
 	for name, r := range records() {
 		t.Run(name, func(t *testing.T) { golden(t, name, render(t, r)) })
@@ -230,7 +241,7 @@ func TestReplayLines(t *testing.T) {
 	add := func(e windowing.Emission) {
 		b = append(uplink.AppendReplay(b, 1+bytes.Count(b, []byte("\n")), &e), '\n')
 	}
-	for _, e := range []windowing.Emission{feature(), bareFeature(), closed(), retired(), late(), quarantined(), duplicate, conflict, watermark} {
+	for _, e := range []windowing.Emission{feature(), bareFeature(), closed(), retired(), late(), quarantined(), quarantinedMillis(), duplicate, conflict, watermark} {
 		add(e)
 	}
 	golden(t, "replay", b)
@@ -262,7 +273,7 @@ func TestUpdateID(t *testing.T) {
 		var r struct {
 			UpdateID string `json:"update_id"`
 		}
-		if err := json.Unmarshal(c.AppendJSON(nil, &e), &r); err != nil {
+		if err := json.Unmarshal(payload(t, c, &e), &r); err != nil {
 			t.Fatal(err)
 		}
 		return r.UpdateID

@@ -177,7 +177,7 @@ func TestRecordsSatisfyTheirSchemas(t *testing.T) {
 // A validator that finds nothing wrong proves nothing.
 func TestSchemaFindsFaults(t *testing.T) {
 	e := feature()
-	good := string(enc.AppendJSON(nil, &e))
+	good := string(payload(t, enc, &e))
 	for _, change := range [][2]string{
 		{`"revision":2`, `"revision":0`}, {`"revision":2`, `"revision":2.5`}, {`"status":"corrected"`, `"status":"x"`},
 		{`"gateway":"line-3",`, ``}, {`"ratio":0.01`, `"ratio":"0.01"`}, {`"flags":[`, `"flags":[1,`},

@@ -62,7 +62,12 @@ func (l *link) waiting() {
 	l.pause()
 }
 
-func (l *link) arrived() { l.at = l.r.clk.Now() }
+// arrived takes the time. Whatever the broker sends proves that it is there: the
+// answer to a ping may wait behind more than a slow gateway reads in a keep-alive.
+func (l *link) arrived() {
+	l.at = l.r.clk.Now()
+	l.r.pinger.PingResp()
+}
 
 // connected takes over from the link before this one.
 func (l *link) connected(resumed bool) { l.r.begin(l, resumed) }
@@ -156,9 +161,9 @@ func (l *link) pause() {
 			return
 		case <-l.r.room:
 		case <-timer.C:
-			l.r.pinger.PingResp()
 		}
 		timer.Stop()
+		l.r.pinger.PingResp()
 	}
 }
 
