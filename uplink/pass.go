@@ -3,6 +3,7 @@ package uplink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -152,7 +153,7 @@ func (p *pass) sweep(ctx, hard context.Context) error {
 	for backlog := true; ; {
 		recs, err := p.src.Next(p.recs[:0], batchRecords, batchBytes)
 		if err != nil {
-			return err
+			return fmt.Errorf("the outbox cannot be read: %w", err)
 		}
 		for _, r := range recs {
 			if err := p.sendRecord(run, r, backlog); err != nil {

@@ -180,9 +180,13 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	for {
 		var err error
 		if len(stale) > 0 {
-			if _, err = m.Unsubscribe(ctx, &paho.Unsubscribe{Topics: stale}); err == nil {
+			_, err = m.Unsubscribe(ctx, &paho.Unsubscribe{Topics: stale})
+			switch {
+			case err == nil:
 				r.log.Info().Strs("filters", stale).Msg("the session no longer has the topic filters that the configuration dropped")
 				stale = nil
+			case ctx.Err() == nil:
+				r.log.Warn().Err(err).Strs("filters", stale).Msg("the session still has topic filters that the configuration dropped; the broker is asked again")
 			}
 		}
 		if r.subscribeOnce(ctx, m) && err == nil {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ func (p *Peer) Unreachable(err error) error {
 	var cert x509.CertificateInvalidError
 	if now := p.wallNS(); errors.As(err, &cert) && cert.Reason == x509.Expired && now < cert.Cert.NotBefore.UnixNano() {
 		return &ClockError{NowNS: now, ValidFrom: cert.Cert.NotBefore}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the connection to %s cannot be made: no answer in time; is that a broker that speaks MQTT 5?", p.Addr())
 	}
 	hint := ""
 	if network := new(net.OpError); errors.As(err, &network) && network.Op == "dial" {

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -75,6 +76,9 @@ func TestUnreachable(t *testing.T) {
 	want := fmt.Sprintf("the connection to %s cannot be made: connect: connection refused; is the broker there?", p.Addr())
 	if got := p.Unreachable(err).Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := p.Unreachable(fmt.Errorf("paho: %w", context.DeadlineExceeded)).Error(); !strings.HasSuffix(got, "no answer in time; is that a broker that speaks MQTT 5?") {
+		t.Error(got)
 	}
 	missing := errors.New("cannot read credential")
 	p = at(t, "mqtts://h", func() (*tls.Config, error) { return nil, missing }, time.Now())
