@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,10 +141,7 @@ func (s *session) look() {
 	for _, u := range s.uplinks {
 		us, detail := u.status(), ""
 		if us.State != "online" && us.State != "stopped" {
-			detail = us.State
-			if us.Reason != "" {
-				detail += ": " + us.Reason
-			}
+			detail = cmp.Or(us.Reason, us.State)
 		}
 		s.health.set("uplink "+u.name, detail)
 	}
