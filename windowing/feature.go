@@ -86,6 +86,7 @@ func (f *feature) rewatch() {
 	}
 	for _, c := range f.combiners() {
 		f.retakeLater(c)
+		c.changed()
 	}
 }
 

@@ -101,11 +101,11 @@ func (f *feature) mark(p *partition, m *reading.Mark, now int64, explicit bool) 
 			}
 		}
 	case reading.MarkCatchUpBegin:
-		p.catchUp = true
+		p.setCatchUp(true)
 		p.setIdle(false, now)
 		p.alive()
 	case reading.MarkCatchUpEnd:
-		p.catchUp = false
+		p.setCatchUp(false)
 		p.alive()
 	}
 }
@@ -117,6 +117,22 @@ func (p *partition) quietly(idle bool) {
 		return
 	}
 	p.idle = idle
+	p.settleLater()
+}
+
+// setCatchUp changes whether the partition catches up. Who catches up is not
+// stalled (C10), so that the minimum is taken anew at the next emission.
+func (p *partition) setCatchUp(on bool) {
+	if p.catchUp == on {
+		return
+	}
+	p.catchUp = on
+	p.settleLater()
+}
+
+// settleLater has everything that was taken over the partition taken anew at the
+// next emission.
+func (p *partition) settleLater() {
 	for _, c := range p.combiners {
 		p.feature.retakeLater(c)
 		c.changed()

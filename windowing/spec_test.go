@@ -156,6 +156,29 @@ func TestStalledPartitionIsExcluded(t *testing.T) {
 	b.want("100..110 rev 1 watermark: count=1 sum=1")
 }
 
+// C10, G4: whoever catches up is not stalled, and is again once it has caught up
+// without coming nearer.
+func TestWhoCatchesUpIsNotStalled(t *testing.T) {
+	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.MaxLagMS = 30_000 })
+	stalled := func(want int) {
+		t.Helper()
+		if got := b.e.Status().Features[0].Inputs.StalledCount; got != want {
+			t.Fatalf("%d stalled, want %d", got, want)
+		}
+	}
+	b.say(at(100, 1), from("B", at(1, 2)))
+	stalled(1)
+	b.mark(reading.Mark{Kind: reading.MarkCatchUpBegin, Input: "B", TimeMS: reading.NoTime})
+	stalled(0)
+	b.say(at(120, 1))
+	b.mark(reading.Mark{Kind: reading.MarkCatchUpEnd, Input: "B", TimeMS: reading.NoTime})
+	stalled(1)
+	b.say()
+	if wm := b.e.Status().Features[0].WatermarkMS; wm != 119_999 {
+		t.Fatalf("watermark %d once B is stalled again, want 119999", wm)
+	}
+}
+
 // G4: while a partition catches up its watermark stands and it counts as active,
 // however long it is silent.
 func TestCatchUpHoldsTheWatermark(t *testing.T) {
