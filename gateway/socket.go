@@ -49,11 +49,16 @@ func newSocket(s *session) (*socket, error) {
 		return nil, fmt.Errorf("cannot protect the socket: %w", err)
 	}
 	k.ln = ln
+	k.routes(s)
+	return k, nil
+}
+
+// routes is what can be asked of a session.
+func (k *socket) routes(s *session) {
 	k.mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
 		st, err := s.status(r.Context())
 		answer(w, st, err)
 	})
-	return k, nil
 }
 
 func answer(w http.ResponseWriter, v any, err error) {
@@ -77,33 +82,4 @@ func (k *socket) serve(ctx context.Context) error {
 	_ = srv.Close()
 	<-done
 	return nil
-}
-
-// AskStatus fetches the status of the gateway that listens at the socket.
-func AskStatus(ctx context.Context, path string) (*Status, error) {
-	client := http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		},
-	}}
-	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway/status", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("no gateway answers at %s: is it running, and may you open the socket? %w", path, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		var e struct{ Error string }
-		_ = json.NewDecoder(resp.Body).Decode(&e)
-		return nil, fmt.Errorf("the gateway does not answer: %s", e.Error)
-	}
-	st := &Status{}
-	if err := json.NewDecoder(resp.Body).Decode(st); err != nil {
-		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
-	}
-	return st, nil
 }

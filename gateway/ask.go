@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+)
+
+// Ask sends a request to the gateway that listens at the socket and returns the
+// body of its answer, which the caller closes. An answer may go on for as long as
+// ctx lives. Errors say what a person at the command line can do about them.
+func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, error) {
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, method, "http://gateway"+target, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no gateway answers at %s: is it running, and may you open the socket? %w", socket, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	var e struct{ Error string }
+	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
+		e.Error = resp.Status
+	}
+	return nil, fmt.Errorf("the gateway does not answer: %w", errors.New(e.Error))
+}
+
+// AskStatus fetches the status of the gateway that listens at the socket.
+func AskStatus(ctx context.Context, socket string) (*Status, error) {
+	body, err := Ask(ctx, socket, http.MethodGet, "/status")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	st := &Status{}
+	if err := json.NewDecoder(body).Decode(st); err != nil {
+		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	}
+	return st, nil
+}
