@@ -1,0 +1,114 @@
+package opcua
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"tidemark/reading"
+)
+
+// Config is one input: a server and what to read there. The zero value of a
+// field with a default means the default.
+type Config struct {
+	Input    string   // name of the input; stands in every reading
+	Endpoint *url.URL // opc.tcp://host:port/path; port 4840 if none is given
+
+	// Security is a policy and a mode, such as Basic256Sha256/SignAndEncrypt, or
+	// none, written out. Nothing weaker is ever used instead.
+	Security string
+	// Login gives user and password anew for each session, so that a changed secret
+	// needs no restart; nil: anonymous, unless LoginCertificate is set.
+	Login func() (user string, password []byte, err error)
+
+	// Sampling is how often the server looks at a node (0: as fast as it can), and
+	// Publishing how often it tells; default 1 s each. The server may revise both.
+	Sampling, Publishing time.Duration
+	// Backfill is how far an outage is filled from the server's history; 0: not at
+	// all.
+	Backfill time.Duration
+	// CatchUpMax bounds how long filling a gap holds the watermark; default 10 min.
+	CatchUpMax time.Duration
+
+	Nodes []Nodes
+	// Assets has what is known of machines by name.
+	Assets map[string]Asset
+
+	// Position is what an earlier Reader of this input last delivered as
+	// reading.Parcel.Position; nil: none.
+	Position []byte
+	// OnStall is called when much of what the server sent waits for its commit: an
+	// immediate one is worth its cost. It must not block; nil: nobody asks.
+	OnStall func()
+}
+
+// Nodes is a rule that chooses nodes: Under with Match, or Tags.
+type Nodes struct {
+	Under   string   // node id with namespace URI, such as nsu=URI;s=Line3
+	Match   string   // browse path below it, such as {asset}/{sensor}
+	Exclude []string // browse paths, * within a level, ** over levels
+	Tags    string   // path of a CSV file: node,asset,sensor,unit,deadband,expect_every
+	// Deadband holds for every node of the rule that has none of its own.
+	Deadband Deadband
+	// AddNew subscribes to nodes that appear later; else they are only reported.
+	AddNew bool
+}
+
+// Deadband is the change below which the server sends nothing; at most one field
+// is set. The zero Deadband sends every change.
+type Deadband struct {
+	Percent  float64 // of the node's EURange
+	Absolute float64
+}
+
+// Asset is what is known of a machine besides its name.
+type Asset struct {
+	// Lifecycles are the specimens that stood in the asset's place, in order of
+	// FromNS.
+	Lifecycles []Lifecycle
+	Aliases    map[string]string // a sensor's former name to the one in use
+}
+
+// Lifecycle is one physical specimen and since when it is in place, by source
+// time in Unix nanoseconds; reading.NoTime: since ever.
+type Lifecycle struct {
+	ID     string
+	FromNS int64
+}
+
+// Instant is a moment on the gateway's clocks.
+type Instant struct {
+	WallNS  int64                 // Unix
+	BootNS  int64                 // on a line that no step of the wall clock moves
+	BoundNS int64                 // error of WallNS; -1: none known
+	Segment *reading.ClockSegment // never changed once shared; nil: none
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Publishing, time.Second)
+	setDefault(&c.CatchUpMax, 10*time.Minute)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	if *v == *new(T) {
+		*v = d
+	}
+}
+
+// validate returns what is wrong with a configuration with defaults.
+func (c Config) validate() error {
+	switch {
+	case c.Endpoint == nil || c.Endpoint.Scheme != "opc.tcp" || c.Endpoint.Hostname() == "":
+		return errors.New("endpoint: it is written opc.tcp://host:port/path")
+	case len(c.Nodes) == 0:
+		return errors.New("nodes: nothing to read")
+	case c.Publishing < 10*time.Millisecond:
+		return fmt.Errorf("publishing: %v is below 10ms", c.Publishing)
+	case c.Sampling < 0:
+		return fmt.Errorf("sampling: %v is below 0s", c.Sampling)
+	}
+	_, _, err := parseSecurity(c.Security)
+	return err
+}
