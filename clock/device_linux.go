@@ -19,6 +19,9 @@ func bootNow() int64 {
 	return ts.Nano()
 }
 
+// Monotonic returns CLOCK_MONOTONIC in nanoseconds, by which systemd counts.
+func Monotonic() int64 { return monotonicNow() }
+
 func monotonicNow() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // fails only for clocks that don't exist

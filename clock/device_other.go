@@ -14,6 +14,9 @@ var processStart = time.Now()
 
 func bootNow() int64 { return int64(time.Since(processStart)) }
 
+// Monotonic returns nanoseconds since the start of the process.
+func Monotonic() int64 { return bootNow() }
+
 func bootID() uint64 { return uint64(processStart.UnixNano()) }
 
 func askKernel() (kernelReading, error) {

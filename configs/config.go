@@ -1,5 +1,10 @@
 package configs
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // Config is a whole configuration, resolved and checked. Treat it as read-only.
 type Config struct {
 	Gateway  Gateway  `yaml:"gateway"`
@@ -21,7 +26,21 @@ type Config struct {
 	Notices []Notice `yaml:"-"`
 
 	file   string
+	text   string
 	places places
+}
+
+// File returns the name of the file that the configuration was read from.
+func (c *Config) File() string { return c.file }
+
+// Text returns what stands in the file.
+func (c *Config) Text() string { return c.text }
+
+// Hash returns the first 8 hex digits of the SHA-256 of the file's text: two
+// gateways that show the same run the same file.
+func (c *Config) Hash() string {
+	sum := sha256.Sum256([]byte(c.text))
+	return hex.EncodeToString(sum[:4])
 }
 
 // Gateway is who we are.

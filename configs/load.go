@@ -33,6 +33,11 @@ func Load(path string) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("cannot read configuration %s: larger than %d MiB", path, maxFile>>20)
 	}
+	return ParseFile(path, data)
+}
+
+// ParseFile checks data as the content of the file at path on this host.
+func ParseFile(path string, data []byte) (*Config, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
@@ -40,12 +45,26 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data, host)
 }
 
+// StoreOf returns the path of the store that a configuration file names, however
+// much else of it is at fault; the default where that cannot be told.
+func StoreOf(path string) string {
+	cfg := &Config{file: path, places: places{}}
+	d := &decoder{cfg: cfg, places: cfg.places, meant: places{}}
+	d.initialise(reflect.ValueOf(cfg).Elem())
+	if data, err := os.ReadFile(path); err == nil {
+		if root, err := document(path, data); err == nil && root != nil {
+			d.value(root, reflect.ValueOf(cfg).Elem(), "")
+		}
+	}
+	return cfg.Store.Path.String()
+}
+
 // Parse checks a configuration. name stands in faults, and relative paths are
 // taken from its directory; host is the default of gateway.id. The error is
 // Faults; with Faults that lie in features only, the tree is there too: without
 // them.
 func Parse(name string, data []byte, host string) (*Config, error) {
-	cfg := &Config{file: name, places: places{"": {1, 1}}}
+	cfg := &Config{file: name, text: string(data), places: places{"": {1, 1}}}
 	d := &decoder{cfg: cfg, places: cfg.places, meant: places{}}
 	d.initialise(reflect.ValueOf(cfg).Elem())
 	root, err := document(name, data)

@@ -141,11 +141,16 @@ const (
 	metaClock   = "clock"   // what the clock must know after a restart
 	metaSources = "sources" // what is known of the sources' clocks
 	metaConfig  = "config"  // the engine's configuration in force, in its own form
+
+	metaLastGood = "last_good" // the configuration file that was last served without a fault
 )
 
 // noteMeta puts the small values that must survive into the commit.
 func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
 	c.Meta = map[string][]byte{metaLedger: p.ledger.encode(), metaConfig: p.config, metaFilters: p.filters}
+	if p.lastGood != nil {
+		c.Meta[metaLastGood] = p.lastGood
+	}
 	if now := p.now(); p.clockDirty || now-p.clockSaved >= time.Minute {
 		c.Meta[metaClock] = p.clk.Persist()
 		p.clockDirty, p.clockSaved = false, now

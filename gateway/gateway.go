@@ -18,8 +18,11 @@ import (
 type Options struct {
 	Log     zerolog.Logger
 	Version string
-	// Notify speaks to systemd: READY, STOPPING, STATUS and the watchdog.
+	// Notify speaks to systemd: READY, RELOADING, STOPPING, STATUS and the watchdog.
 	Notify bool
+	// Rejected is why the configuration file is not what is in force: the gateway
+	// goes on with the last good one, degraded. Nil if it is.
+	Rejected error
 }
 
 // Gateway is the whole product in one process. Make it with New; Run works until
@@ -31,6 +34,7 @@ type Gateway struct {
 	now  atomic.Pointer[session]
 
 	aside setAside // a store that the last session could not use
+	reload
 }
 
 // setAside is a store's file that was put out of the way.
@@ -39,6 +43,9 @@ type setAside struct{ path, reason string }
 // New checks that the configuration can be run here and prepares the gateway.
 func New(cfg *configs.Config, o Options) (*Gateway, error) {
 	g := &Gateway{cfg: cfg, opts: o, log: o.Log}
+	if o.Rejected != nil {
+		g.Reject(o.Rejected)
+	}
 	for i := range cfg.Inputs {
 		if in := &cfg.Inputs[i]; in.MQTT == nil {
 			g.log.Warn().Str("input", in.Name).Msg("OPC UA inputs are not read by this version: the input stays silent")
@@ -72,6 +79,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil || err == nil:
 			return err
+		case errors.Is(err, errReload):
+			continue
+		case !o.served && g.revert(err):
+			continue
 		case isDamage(err) && o.aside:
 			g.log.Error().Err(err).Str("kept_as", g.aside.path).Msg("the store is damaged and was set aside; a new one takes its place")
 			continue
@@ -100,10 +111,13 @@ type outcome struct {
 
 // session serves from opening the store to closing it.
 func (g *Gateway) session(ctx context.Context) (o outcome, err error) {
+	ctx, done := g.beginSession(ctx)
+	defer done()
 	s, err := g.open()
 	if err != nil {
 		return outcome{aside: g.aside.path != ""}, err
 	}
+	g.settled()
 	g.now.Store(s)
 	begin := s.pipe.now()
 	err = s.serve(ctx)
@@ -170,8 +184,13 @@ func (s *session) serve(ctx context.Context) error {
 	run(&clocks, clockCtx, s.notify.watch)
 
 	<-ctx.Done()
-	s.notify.stopping()
-	s.log.Info().Msg("stopping: readers first, then what they brought is committed and sent")
+	if errors.Is(context.Cause(ctx), errReload) {
+		s.notify.reloading()
+		s.log.Info().Msg("applying the changed configuration: what was brought is committed, then every part starts anew")
+	} else {
+		s.notify.stopping()
+		s.log.Info().Msg("stopping: readers first, then what they brought is committed and sent")
+	}
 	_ = readers.Wait()
 	stopPipe()
 	perr := pipes.Wait()

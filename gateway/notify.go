@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
+
+	"tidemark/clock"
 )
 
 // notifier speaks to systemd. The watchdog is fed only while the pipeline looks
@@ -29,6 +32,12 @@ func (n *notifier) say(state string) {
 
 func (n *notifier) ready()    { n.say(daemon.SdNotifyReady) }
 func (n *notifier) stopping() { n.say(daemon.SdNotifyStopping) }
+
+// reloading begins what the next ready ends. systemd wants the time at which it
+// began on CLOCK_MONOTONIC (sd_notify(3)).
+func (n *notifier) reloading() {
+	n.say(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, clock.Monotonic()/1000))
+}
 
 // watch keeps the health up to date, feeds the watchdog, if there is one, and
 // tells systemd the verdict when it changes, until ctx ends.

@@ -31,6 +31,7 @@ type pipeline struct {
 	untimed  map[string]uint64 // by input of this batch: without the source time that is expected
 	inputs   []string          // names, in order
 	filters  []byte            // metaFilters
+	lastGood []byte            // metaLastGood, nil to keep what is there
 	config   []byte            // metaConfig
 	sends    bool              // records go to the outbox only if somebody fetches them
 	log      zerolog.Logger

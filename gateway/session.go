@@ -11,6 +11,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/clock"
+	"tidemark/configs"
 	"tidemark/gateway/mqtt"
 	"tidemark/reading"
 	"tidemark/uplink"
@@ -19,6 +20,7 @@ import (
 // session is everything between opening the store and closing it.
 type session struct {
 	gateway *Gateway
+	cfg     *configs.Config // in force for this session
 	log     zerolog.Logger
 	store   *buffer.Store
 	clk     *clock.Clock
@@ -46,7 +48,7 @@ func (g *Gateway) open() (*session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &session{gateway: g, log: g.log}
+	s := &session{gateway: g, cfg: g.cfg, log: g.log}
 	s.clk = clock.New(cfg, clock.Options{Log: g.log, OnEvent: func(e clock.Event) { s.pipe.clockEvent(e) }})
 	s.health = newHealth(g.log, s.clk)
 	s.notify = &notifier{on: g.opts.Notify, health: s.health, look: s.look, log: g.log}
@@ -102,7 +104,7 @@ func (s *session) build(opened *buffer.Opened) error {
 }
 
 func newPipeline(s *session, rec *recovered) (*pipeline, error) {
-	c := s.gateway.cfg
+	c := s.cfg
 	features, err := EngineConfig(c)
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
 		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
-		config: s.store.Meta(metaConfig), policies: map[string]clock.InputPolicy{},
+		config: s.store.Meta(metaConfig), lastGood: lastGood(c), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
@@ -166,12 +168,12 @@ func (s *session) addReaders() error {
 		}
 	}
 	filters := map[string][]string{}
-	for i := range s.gateway.cfg.Inputs {
-		in := &s.gateway.cfg.Inputs[i]
+	for i := range s.cfg.Inputs {
+		in := &s.cfg.Inputs[i]
 		if in.MQTT == nil {
 			continue
 		}
-		r, err := mqtt.New(mqttConfig(s.gateway.cfg, in, stale[in.Name], s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
+		r, err := mqtt.New(mqttConfig(s.cfg, in, stale[in.Name], s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
 		if err != nil {
 			return err
 		}
@@ -184,12 +186,12 @@ func (s *session) addReaders() error {
 }
 
 func (s *session) addUplinks() error {
-	for i := range s.gateway.cfg.Uplinks {
-		u := &s.gateway.cfg.Uplinks[i]
+	for i := range s.cfg.Uplinks {
+		u := &s.cfg.Uplinks[i]
 		send := &sender{name: u.Name, born: s.pipe.born, pipe: s.pipe}
 		send.make = func(generation uint64) (*uplink.Uplink, error) {
 			f := &feed{outbox: s.store.Outbox(u.Name), generation: generation, log: s.log}
-			enc := uplink.Encoder{Gateway: s.gateway.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix}
+			enc := uplink.Encoder{Gateway: s.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix}
 			cfg := uplinkConfig(u, s.clk)
 			cfg.SetAside = func(a uplink.SetAside) { s.pipe.undeliverable(u.Name, a) }
 			return uplink.New(cfg, f, enc, s.log)

@@ -36,7 +36,7 @@ type socket struct {
 // newSocket listens. The store of the same name is locked by this process, so a
 // socket that is there already was left behind by one that is gone.
 func newSocket(s *session) (*socket, error) {
-	k := &socket{path: SocketPath(s.gateway.cfg), log: s.log, mux: http.NewServeMux()}
+	k := &socket{path: SocketPath(s.cfg), log: s.log, mux: http.NewServeMux()}
 	if err := os.Remove(k.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot clear the socket of an earlier run: %w", err)
 	}

@@ -24,15 +24,23 @@ type Status struct {
 	At         string  `json:"at"`         // the gateway's wall clock
 	GatewayMS  int64   `json:"gateway_ms"` // gateway time
 
-	Clock     clock.Status      `json:"clock"`
-	Inputs    []InputStatus     `json:"inputs"`
-	Features  []FeatureStatus   `json:"features"`
-	Uplinks   []UplinkStatus    `json:"uplinks"`
-	Store     buffer.Stats      `json:"store"`
-	Block     uint64            `json:"block"`     // last committed journal block
-	Conserved bool              `json:"conserved"` // the sums of law 5 hold for every input
-	Emitted   map[string]uint64 `json:"emitted"`   // records by type, since the store's birth
-	Lost      map[string]uint64 `json:"lost"`      // what the store had to drop, by kind
+	Configuration ConfigStatus      `json:"configuration"`
+	Clock         clock.Status      `json:"clock"`
+	Inputs        []InputStatus     `json:"inputs"`
+	Features      []FeatureStatus   `json:"features"`
+	Uplinks       []UplinkStatus    `json:"uplinks"`
+	Store         buffer.Stats      `json:"store"`
+	Block         uint64            `json:"block"`     // last committed journal block
+	Conserved     bool              `json:"conserved"` // the sums of law 5 hold for every input
+	Emitted       map[string]uint64 `json:"emitted"`   // records by type, since the store's birth
+	Lost          map[string]uint64 `json:"lost"`      // what the store had to drop, by kind
+}
+
+// ConfigStatus is which configuration is in force.
+type ConfigStatus struct {
+	File     string    `json:"file"`
+	Hash     string    `json:"hash"`     // first 8 hex digits of the SHA-256 of the text in force
+	Rejected *Rejected `json:"rejected"` // the file's last edit, if it was at fault; null if it is in force
 }
 
 // InputStatus is one input: its connection and the sums of law 5.
@@ -79,9 +87,10 @@ func (g *Gateway) Status(ctx context.Context) (*Status, error) {
 func (s *session) status(ctx context.Context) (*Status, error) {
 	inst := s.clk.Now()
 	st := &Status{
-		Gateway: s.gateway.cfg.Gateway.ID, Version: s.gateway.opts.Version,
+		Gateway: s.cfg.Gateway.ID, Version: s.gateway.opts.Version,
 		At: rfc3339(inst.WallNS), GatewayMS: inst.GatewayMS, Conserved: true,
-		Clock: s.clk.Status(),
+		Clock:         s.clk.Status(),
+		Configuration: ConfigStatus{File: s.cfg.File(), Hash: s.cfg.Hash(), Rejected: s.lookAtConfig()},
 	}
 	err := s.pipe.ask(ctx, func() { s.pipe.describe(st) })
 	if err != nil {
@@ -130,6 +139,7 @@ func (p *pipeline) describe(st *Status) {
 
 // look brings the health up to date with the connections.
 func (s *session) look() {
+	s.lookAtConfig()
 	for _, r := range s.readers {
 		rs := newReaderStatus(r.Status())
 		detail := rs.Problem

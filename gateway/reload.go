@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"tidemark/buffer"
+	"tidemark/configs"
+)
+
+// errReload ends a session so that the next one takes another configuration.
+var errReload = errors.New("the configuration has changed")
+
+// reload is how a running gateway comes to another configuration: its session
+// ends as at a stop, with everything committed and nothing unacknowledged lost,
+// and the next one begins with the new file, as after a start. A configuration
+// that no session can be made of is taken back.
+type reload struct {
+	mu       sync.Mutex
+	next     *configs.Config         // for the next session
+	before   *configs.Config         // what to take back to, until the new one has served
+	end      context.CancelCauseFunc // of the session
+	rejected *Rejected
+}
+
+// Rejected is an edit of the configuration that changed nothing.
+type Rejected struct {
+	At     string `json:"at"` // RFC 3339, empty if it was there at the start
+	Reason string `json:"reason"`
+}
+
+// Reload has the gateway go on with cfg, which was loaded without a fault. It
+// returns at once; readings that arrive meanwhile wait at their sources.
+func (g *Gateway) Reload(cfg *configs.Config) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.next, g.rejected = cfg, nil
+	if g.end != nil {
+		g.end(errReload)
+	}
+}
+
+// Reject records that the configuration file is at fault and was not applied. The
+// gateway is degraded until Reload is given a good one.
+func (g *Gateway) Reject(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reject(err)
+}
+
+func (g *Gateway) reject(err error) {
+	g.rejected = &Rejected{Reason: err.Error()}
+	if s := g.now.Load(); s != nil {
+		g.rejected.At = rfc3339(s.clk.Now().WallNS)
+	}
+	g.log.Error().Err(err).Msg("the configuration file was rejected; the one in force before stays")
+}
+
+// beginSession takes the next configuration, if there is one. The context that it
+// returns ends with ctx, and with errReload when another comes.
+func (g *Gateway) beginSession(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.next != nil {
+		g.before, g.cfg, g.next = g.cfg, g.next, nil
+	}
+	g.end = cancel
+	return ctx, func() {
+		g.mu.Lock()
+		g.end = nil
+		g.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// settled says that a session was made of the configuration.
+func (g *Gateway) settled() {
+	g.mu.Lock()
+	g.before = nil
+	g.mu.Unlock()
+}
+
+// revert goes back to the configuration before the last Reload, of which no
+// session could be made, and reports whether there was one.
+func (g *Gateway) revert(err error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.before == nil {
+		return false
+	}
+	g.cfg, g.before = g.before, nil
+	g.reject(err)
+	return true
+}
+
+// lookAtConfig brings the health up to date with what became of the file.
+func (s *session) lookAtConfig() *Rejected {
+	g := s.gateway
+	g.mu.Lock()
+	r := g.rejected
+	g.mu.Unlock()
+	detail := ""
+	if r != nil {
+		detail = fmt.Sprintf("the file was rejected and what was in force before stays; mend it and reload: %s", r.Reason)
+	}
+	s.health.set("configuration", detail)
+	return r
+}
+
+// goodFile is a configuration file as it was last served without a fault.
+type goodFile struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+}
+
+// lastGood is what the store keeps of cfg, nil if it has a fault or did not come
+// from a file.
+func lastGood(cfg *configs.Config) []byte {
+	if len(cfg.Disabled) > 0 || cfg.Text() == "" {
+		return nil
+	}
+	data, err := json.Marshal(goodFile{absolute(cfg.File()), cfg.Text()})
+	if err != nil {
+		panic("gateway: " + err.Error()) // two strings
+	}
+	return data
+}
+
+// LastGood returns the configuration that the file held when the gateway last ran
+// with it, from the store that the file names in whatever state it is, or else
+// from the default one. It fails where no store keeps one of this file.
+func LastGood(file string) (*configs.Config, error) {
+	store := configs.StoreOf(file)
+	data, err := buffer.ReadMeta(store, metaLastGood)
+	if err != nil {
+		return nil, fmt.Errorf("no last good configuration can be read: %w", err)
+	}
+	var good goodFile
+	if data == nil {
+		return nil, fmt.Errorf("store %s keeps no last good configuration", store)
+	}
+	if err := json.Unmarshal(data, &good); err != nil {
+		return nil, fmt.Errorf("the last good configuration in %s cannot be read: %w", store, err)
+	}
+	if good.Path != absolute(file) {
+		return nil, fmt.Errorf("the last good configuration in %s is of another file, %s", store, good.Path)
+	}
+	cfg, err := configs.ParseFile(file, []byte(good.Text))
+	if err != nil {
+		return nil, fmt.Errorf("the last good configuration is none for this version: %w", err)
+	}
+	return cfg, nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
