@@ -117,9 +117,9 @@ func violations(tree fs.FS) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (name == ".git" || name == "bin" || name == "dist"):
+		case d.IsDir() && (name == ".git" || name == "bin" || name == "dist" || path.Base(name) == "node_modules"):
 			return fs.SkipDir
-		case d.IsDir() || !d.Type().IsRegular() || name == ".git": // a file in a worktree
+		case d.IsDir() || !d.Type().IsRegular() || name == ".git": // a linked work tree has a file of that name
 			return nil
 		}
 		data, err := fs.ReadFile(tree, name)
