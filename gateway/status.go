@@ -39,8 +39,8 @@ type Status struct {
 // ConfigStatus is which configuration is in force.
 type ConfigStatus struct {
 	File     string    `json:"file"`
-	Hash     string    `json:"hash"`     // first 8 hex digits of the SHA-256 of the text in force
-	Rejected *Rejected `json:"rejected"` // the file's last edit, if it was at fault; null if it is in force
+	Hash     string    `json:"hash"`               // first 8 hex digits of the SHA-256 of the text in force
+	Rejected *Rejected `json:"rejected,omitempty"` // the last edit of the file, if it was at fault and is not in force
 }
 
 // InputStatus is one input: its connection and the sums of law 5.
