@@ -32,6 +32,9 @@ type Config struct {
 	// ForgetAfterMS is gateway time after which partitions of scope device and
 	// sensor that say nothing are forgotten. 0 means never.
 	ForgetAfterMS int64
+	// Finals has EmitClosed carry the window's last result, for those who want one
+	// record per window.
+	Finals bool
 	// Explicit lets only marks move watermarks and status (I5).
 	Explicit bool
 }

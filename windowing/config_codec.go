@@ -6,12 +6,12 @@ import (
 )
 
 // configVersion is the first byte of an encoded Config.
-const configVersion = 1
+const configVersion = 2
 
 // AppendConfig appends the canonical binary form of c: equal configurations have
 // equal bytes.
 func AppendConfig(dst []byte, c *Config) []byte {
-	w := wire{buf: append(dst, configVersion)}
+	w := wire{buf: append(dst, configVersion), version: configVersion}
 	copied := *c
 	w.config(&copied)
 	return w.buf
@@ -23,10 +23,10 @@ func DecodeConfig(src []byte) (*Config, error) {
 	if len(src) == 0 {
 		return nil, errors.New("engine configuration: it is empty")
 	}
-	if src[0] != configVersion {
+	if src[0] == 0 || src[0] > configVersion {
 		return nil, fmt.Errorf("engine configuration: version %d, known here is %d: %w", src[0], configVersion, ErrNewer)
 	}
-	w := wire{buf: src, at: 1, reading: true}
+	w := wire{buf: src, at: 1, reading: true, version: src[0]}
 	c := new(Config)
 	w.config(c)
 	if w.left() > 0 {
@@ -55,6 +55,9 @@ func (w *wire) config(c *Config) {
 	w.integer(&c.MaxOpenWindows)
 	w.i64(&c.ForgetAfterMS)
 	w.flag(&c.Explicit)
+	if w.version > 1 {
+		w.flag(&c.Finals)
+	}
 }
 
 func (w *wire) feature(f *Feature) {

@@ -93,7 +93,7 @@ func (e *Engine) fall() {
 func (e *Engine) statistics() int {
 	n := 0
 	for i := range e.due {
-		if d := &e.due[i]; !d.close {
+		if d := &e.due[i]; !d.close || e.config.Finals {
 			n += len(d.w.key.feature.funcs)
 		}
 	}
@@ -211,11 +211,16 @@ func (e *Engine) close(w *window, reason Reason) {
 func (e *Engine) closing(w *window, reason Reason) {
 	k := w.key
 	if w.rev > 0 || w.readings() > 0 {
-		e.emit(Emission{
-			Kind: EmitClosed, Feature: k.feature.def.ID, Asset: k.name.asset, Lifecycle: k.name.lifecycle, Sensor: k.name.sensor,
-			StartMS: w.start, EndMS: w.end, Revision: w.rev, WatermarkMS: k.comb.wm, MaterializedNS: e.wall, Reason: reason,
-			Clock: w.clock(),
-		})
+		m := e.about(w, EmitClosed)
+		m.Reason = reason
+		if e.config.Finals && w.rev > 0 && !w.dirty {
+			m.Final, m.Cause = true, CauseWatermark
+			if reason == ReasonStateLimit {
+				m.Cause = CauseStateLimit
+			}
+			e.describe(w, &m)
+		}
+		e.emit(m)
 	}
 	k.release(w)
 }

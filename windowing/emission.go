@@ -84,7 +84,12 @@ type Emission struct {
 	StartMS, EndMS           int64
 	Revision                 uint32 // EmitFeature, EmitClosed; 0 closes a window that gave no result
 
-	// Of EmitFeature.
+	// Since is the sequence number of the batch that brought the window's first
+	// result, of EmitFeature and EmitClosed; 0 if there was none. It is not part of
+	// the stored form.
+	Since uint64
+
+	// Of EmitFeature, and of an EmitClosed that carries the last result.
 	Cause        Cause
 	Values       []NamedValue // in the order of the definition's functions
 	Unit         string       // of the sensor
@@ -93,6 +98,9 @@ type Emission struct {
 	Clock        ClockSummary
 	Inputs       InputSummary
 	PartialStart bool // the window straddles the store's birth
+	// Final, of EmitClosed: it carries the last result (Config.Finals). A window
+	// that is retired while a correction of it is due carries none.
+	Final bool
 
 	QuietMS int64 // EmitSilent, EmitResumed: gateway time since the sensor's last sign of life
 

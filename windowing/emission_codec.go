@@ -8,12 +8,12 @@ import (
 )
 
 // emissionVersion is the first byte of an encoded emission.
-const emissionVersion = 1
+const emissionVersion = 2
 
 // AppendEmission appends the canonical binary form of m, which knows its own end:
 // equal emissions have equal bytes.
 func AppendEmission(dst []byte, m *Emission) []byte {
-	w := wire{buf: append(dst, emissionVersion)}
+	w := wire{buf: append(dst, emissionVersion), version: emissionVersion}
 	copied := *m
 	w.emission(&copied)
 	return w.buf
@@ -25,10 +25,10 @@ func DecodeEmission(src []byte) (m Emission, rest []byte, err error) {
 	if len(src) == 0 {
 		return m, nil, errors.New("stored emission: it is empty")
 	}
-	if src[0] != emissionVersion {
+	if src[0] == 0 || src[0] > emissionVersion {
 		return m, nil, fmt.Errorf("stored emission: version %d is not known here (%d is): use the release that wrote it", src[0], emissionVersion)
 	}
-	w := wire{buf: src, at: 1, reading: true}
+	w := wire{buf: src, at: 1, reading: true, version: src[0]}
 	w.emission(&m)
 	if w.err != nil {
 		return Emission{}, nil, fmt.Errorf("stored emission: %w", w.err)
@@ -54,7 +54,14 @@ func (w *wire) emission(m *Emission) {
 		w.place(m)
 		w.u32(&m.Revision)
 		code(w, &m.Reason, ReasonRetired)
-		w.clock(&m.Clock)
+		if w.version > 1 {
+			w.flag(&m.Final)
+		}
+		if m.Final {
+			w.featureBody(m)
+		} else {
+			w.clock(&m.Clock)
+		}
 		w.i64(&m.WatermarkMS)
 		w.i64(&m.MaterializedNS)
 	case EmitLate:

@@ -47,6 +47,7 @@ type Engine struct {
 	now   int64 // gateway time, NoTime before the first
 	open  int   // windows
 	out   Output
+	batch uint64             // sequence number of the batch
 	wall  int64              // of the batch
 	clock reading.ClockState // likewise
 
@@ -121,7 +122,7 @@ func (e *Engine) begin(b *reading.Batch) {
 	e.out.Outcomes = e.out.Outcomes[:0]
 	e.out.Faults = nil
 	e.values = e.values[:0]
-	e.wall, e.clock = b.WallNS, reading.ClockUnknown
+	e.batch, e.wall, e.clock = b.Seq, b.WallNS, reading.ClockUnknown
 	if b.Clock != nil {
 		e.clock = b.Clock.State
 	}

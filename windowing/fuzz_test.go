@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tidemark/reading"
 	"tidemark/windowing"
 )
@@ -70,7 +72,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 
 func richConfig() windowing.Config {
 	c := windowing.Config{
-		FloorMS: -500, DuplicateHorizonMS: 5, LateIdentityMS: 1000, MaxOpenWindows: 100, ForgetAfterMS: 5000, NoIdentity: []string{"X"},
+		Finals: true, FloorMS: -500, DuplicateHorizonMS: 5, LateIdentityMS: 1000, MaxOpenWindows: 100, ForgetAfterMS: 5000, NoIdentity: []string{"X"},
 		Expectations: []windowing.Expectation{{Select: windowing.Selector{Sensor: "s*"}, EveryMS: 3, AlarmAfterMS: 9}},
 	}
 	c.Features = []windowing.Feature{
@@ -122,11 +124,26 @@ func seedSnapshot(t testing.TB) []byte {
 	return stepSeed(t, func(*windowing.Output) {}).AppendSnapshot(nil)
 }
 
-var update = flag.Bool("update", false, "write testdata/snapshot.bin anew")
+var update = flag.Bool("update", false, "write testdata/snapshot-2.bin anew")
+
+// A snapshot of version 1 is still read.
+func TestOldSnapshotIsRead(t *testing.T) {
+	b, err := os.ReadFile("testdata/snapshot.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := windowing.Restore(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(stepSeed(t, func(*windowing.Output) {}).Status(), old.Status()); d != "" {
+		t.Errorf("it holds something else (-want +got):\n%s", d)
+	}
+}
 
 // A snapshot written by this version before is still read, and gives itself back.
 func TestStoredSnapshotIsRead(t *testing.T) {
-	const name = "testdata/snapshot.bin"
+	const name = "testdata/snapshot-2.bin"
 	if *update {
 		if err := os.WriteFile(name, seedSnapshot(t), 0o644); err != nil {
 			t.Fatal(err)

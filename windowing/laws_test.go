@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,7 @@ var everyFunction = []string{
 func drawRichConfig(t *rapid.T) windowing.Config {
 	c := drawConfig(t)
 	c.LateIdentityMS = rapid.SampledFrom([]int64{windowing.Forever, 0, 16}).Draw(t, "late identity")
+	c.Finals = rapid.Bool().Draw(t, "finals")
 	c.MaxOpenWindows = rapid.SampledFrom([]int{0, 0, 4}).Draw(t, "windows")
 	c.ForgetAfterMS = rapid.SampledFrom([]int64{0, 30}).Draw(t, "forget")
 	if rapid.Bool().Draw(t, "expected") {
@@ -282,4 +284,64 @@ func TestTimeWeightedMeanAgainstSampling(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a closing carries is the last result, to the last bit, and both know the
+// batch of the window's first one: across restarts too.
+func TestFinalIsTheLastResult(t *testing.T) {
+	type window struct {
+		feature, asset, lifecycle, sensor string
+		start                             int64
+	}
+	finals := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawRichConfig(t)
+		c.Finals = true
+		e, err := windowing.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, first := map[window]windowing.Emission{}, map[window]uint64{}
+		for i, b := range drawTrace(t, c) {
+			enrich(t, b)
+			b.Seq = uint64(i + 1)
+			if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
+				if e, err = windowing.Restore(e.AppendSnapshot(nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, m := range e.Step(b).Emissions {
+				k := window{m.Feature.Name, m.Asset, m.Lifecycle, m.Sensor, m.StartMS}
+				switch m.Kind {
+				case windowing.EmitFeature:
+					if m.Revision == 1 {
+						first[k] = b.Seq
+					}
+					m.Values = slices.Clone(m.Values)
+					last[k] = m
+				case windowing.EmitClosed:
+					if m.Final != (m.Revision > 0) {
+						t.Fatalf("closing of revision %d carries a result: %t", m.Revision, m.Final)
+					}
+					if !m.Final {
+						continue
+					}
+					finals++
+					was := last[k]
+					if m.Revision != was.Revision || m.Unit != was.Unit || m.Quality != was.Quality || m.Coverage != was.Coverage ||
+						m.Clock != was.Clock || m.PartialStart != was.PartialStart || !slices.Equal(m.Values, was.Values) {
+						t.Fatalf("the last result is\n%+v\nand the closing says\n%+v", was, m)
+					}
+				default:
+					continue
+				}
+				if m.Since != first[k] {
+					t.Fatalf("the first result came with batch %d, not %d", first[k], m.Since)
+				}
+			}
+		}
+	})
+	if finals == 0 {
+		t.Error("no window was closed")
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 // snapshotVersion is the first byte of a snapshot. A new version reads the older
 // ones; DESIGN.md lists them.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -17,7 +17,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // version, body, CRC-32C of both. It is taken between steps.
 func (e *Engine) AppendSnapshot(dst []byte) []byte {
 	from := len(dst)
-	w := wire{buf: append(dst, snapshotVersion)}
+	w := wire{buf: append(dst, snapshotVersion), version: snapshotVersion}
 	w.engine(e)
 	return binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(w.buf[from:], castagnoli))
 }
@@ -33,7 +33,7 @@ func Restore(snapshot []byte) (*Engine, error) {
 		return nil, errors.New("engine snapshot: it is shorter than any can be")
 	}
 	body, sum := snapshot[:len(snapshot)-4], binary.LittleEndian.Uint32(snapshot[len(snapshot)-4:])
-	if snapshot[0] != snapshotVersion {
+	if snapshot[0] == 0 || snapshot[0] > snapshotVersion {
 		return nil, fmt.Errorf("engine snapshot: version %d, known here is %d: %w", snapshot[0], snapshotVersion, ErrNewer)
 	}
 	if crc32.Checksum(body, castagnoli) != sum {
@@ -44,7 +44,7 @@ func Restore(snapshot []byte) (*Engine, error) {
 
 // restoreBody reads a snapshot without its checksum.
 func restoreBody(body []byte) (*Engine, error) {
-	w := wire{buf: body, at: 1, reading: true}
+	w := wire{buf: body, at: 1, reading: true, version: body[0]}
 	e := empty()
 	w.engine(e)
 	if w.left() > 0 {

@@ -194,6 +194,9 @@ func (k *key) canOpen(start int64) bool {
 
 func (w *wire) window(x *window) {
 	w.u32(&x.rev)
+	if w.version > 1 {
+		w.u64(&x.since)
+	}
 	for _, b := range [...]*bool{&x.fired, &x.dirty, &x.live, &x.carried, &x.partial} {
 		w.flag(b)
 	}

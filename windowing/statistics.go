@@ -10,26 +10,39 @@ import (
 
 // result gives the window's next revision.
 func (e *Engine) result(w *window, cause Cause) {
-	k := w.key
-	f := k.feature
 	w.rev++
+	if w.rev == 1 {
+		w.since = e.batch
+	}
 	w.dirty, w.live, w.carried = false, false, false
-	h := k.integrate(w)
-	m := Emission{
-		Kind: EmitFeature, Feature: f.def.ID, Asset: k.name.asset, Lifecycle: k.name.lifecycle, Sensor: k.name.sensor,
-		StartMS: w.start, EndMS: w.end, Revision: w.rev, Cause: cause, Unit: w.unit, PartialStart: w.partial,
-		Quality:     QualityCounts{Good: int64(w.good), Uncertain: int64(w.uncertain), Bad: int64(w.bad)},
-		Clock:       w.clock(),
-		Inputs:      k.comb.summary(),
-		Coverage:    w.coverage(&h),
+	m := e.about(w, EmitFeature)
+	m.Cause = cause
+	e.describe(w, &m)
+	e.emit(m)
+}
+
+// about begins an emission of a window: its key and where things stand.
+func (e *Engine) about(w *window, kind EmissionKind) Emission {
+	k := w.key
+	return Emission{
+		Kind: kind, Feature: k.feature.def.ID, Asset: k.name.asset, Lifecycle: k.name.lifecycle, Sensor: k.name.sensor,
+		StartMS: w.start, EndMS: w.end, Revision: w.rev, Since: w.since, Clock: w.clock(),
 		WatermarkMS: k.comb.wm, MaterializedNS: e.wall,
 	}
+}
+
+// describe adds what the window holds.
+func (e *Engine) describe(w *window, m *Emission) {
+	k, f := w.key, w.key.feature
+	h := k.integrate(w)
+	m.Unit, m.PartialStart = w.unit, w.partial
+	m.Quality = QualityCounts{Good: int64(w.good), Uncertain: int64(w.uncertain), Bad: int64(w.bad)}
+	m.Inputs, m.Coverage = k.comb.summary(), w.coverage(&h)
 	from := len(e.values)
 	for i := range f.funcs {
 		e.values = append(e.values, NamedValue{Name: f.funcs[i].name, Value: w.statistic(i, &h)})
 	}
 	m.Values = e.values[from:len(e.values):len(e.values)]
-	e.emit(m)
 }
 
 // clock is the worst that the window's readings say about their times.

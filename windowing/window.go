@@ -43,6 +43,7 @@ type window struct {
 	key        *key
 	start, end int64
 	rev        uint32 // results so far (F8)
+	since      uint64 // the batch that brought the first of them
 	fired      bool   // its end has passed the watermark and the result is out
 	dirty      bool   // something has changed since the last result
 	live       bool   // … by a reading that came as it was measured

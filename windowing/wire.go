@@ -16,6 +16,7 @@ type wire struct {
 	buf     []byte
 	at      int
 	reading bool
+	version byte // of the form that is read or written
 	err     error
 }
 
