@@ -34,6 +34,8 @@ var rooms = []room{
 		"the engine is a function of its batches: whatever else it could reach might change what a replay gives"},
 	{"windowing/disorder", []string{"reading"}, nil,
 		"what readings are like must not depend on the engine whose tuning it decides"},
+	{"windowing/trace", []string{"reading", "windowing"}, nil,
+		"a trace says what a journal says: readings, and the engine's configuration"},
 	{"buffer", nil, []string{"go.etcd.io/bbolt", "golang.org/x/sys"},
 		"the store keeps opaque bytes, so that no change of a record's meaning can break what is on disk"},
 	{"uplink", []string{"reading", "windowing", "internal/broker"}, []string{"github.com/eclipse/paho.golang", "github.com/rs/zerolog", "golang.org/x/"},

@@ -25,13 +25,18 @@ type replayFlags struct {
 	window, offset, outOfOrderness, idleAfter, lateness millis
 	watermarks, scope                                   string
 	functions, emit                                     []string
+	asRecorded                                          bool
 }
 
 // emissionNames are the types of line that --emit chooses among.
 var emissionNames = map[string]windowing.EmissionKind{
 	"feature": windowing.EmitFeature, "late": windowing.EmitLate, "closed": windowing.EmitClosed,
 	"duplicate": windowing.EmitDuplicate, "quarantine": windowing.EmitQuarantine, "watermark": windowing.EmitWatermark,
+	"silent": windowing.EmitSilent, "resumed": windowing.EmitResumed,
 }
+
+// shownKinds says which kinds of emission are printed.
+type shownKinds [windowing.EmitResumed + 1]bool
 
 func newReplayCmd() *cobra.Command {
 	f := replayFlags{
@@ -44,7 +49,9 @@ func newReplayCmd() *cobra.Command {
 		Long: "Runs the engine over a recorded trace, one operation a line, and prints what comes\n" +
 			"out as JSON lines; after is the number of the operation that caused it, from 0.\n" +
 			"Without -c one feature named replay, version 1, is computed over every sensor. Time\n" +
-			"is the trace's own; the same trace gives the same bytes. - reads standard input.",
+			"is the trace's own; the same trace gives the same bytes. - reads standard input.\n\n" +
+			"Of the configurations in a recorded trace only the birth of the store counts, unless\n" +
+			"--as-recorded puts them in force: then what comes out is what came out then.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := f.config()
@@ -55,7 +62,8 @@ func newReplayCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return replay(cmd.Context(), cfg, shown, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			r := replayer{config: cfg, asRecorded: f.asRecorded}
+			return r.run(cmd.Context(), shown, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	fl := cmd.Flags()
@@ -68,11 +76,14 @@ func newReplayCmd() *cobra.Command {
 	fl.StringVar(&f.watermarks, "watermarks", "generated", "generated from the readings, or explicit: by the trace alone")
 	fl.StringVar(&f.scope, "scope", "input", "what has a watermark of its own: input, device or sensor")
 	fl.StringSliceVar(&f.functions, "functions", []string{"count", "sum", "mean"}, "statistics of a window")
-	fl.StringSliceVar(&f.emit, "emit", []string{"feature", "late", "closed", "duplicate", "quarantine"},
+	fl.StringSliceVar(&f.emit, "emit", []string{"feature", "late", "closed", "duplicate", "quarantine", "silent", "resumed"},
 		"lines to print: these, and watermark")
+	fl.BoolVar(&f.asRecorded, "as-recorded", false, "put the trace's own configurations in force, as when it was recorded")
 	for _, name := range []string{"window", "offset", "out-of-orderness", "idle-after", "allowed-lateness", "scope", "functions"} {
 		cmd.MarkFlagsMutuallyExclusive("config", name)
+		cmd.MarkFlagsMutuallyExclusive("as-recorded", name)
 	}
+	cmd.MarkFlagsMutuallyExclusive("as-recorded", "config")
 	return cmd
 }
 
@@ -84,6 +95,9 @@ func (f *replayFlags) config() (windowing.Config, error) {
 	}
 	if f.watermarks != "generated" && f.watermarks != "explicit" {
 		return windowing.Config{}, fmt.Errorf("--watermarks %q is neither generated nor explicit", f.watermarks)
+	}
+	if f.asRecorded {
+		return windowing.Config{FloorMS: reading.NoTime, Explicit: f.watermarks == "explicit"}, nil
 	}
 	cfg := windowing.Config{Features: []windowing.Feature{{
 		ID:     windowing.FeatureID{Name: "replay", Version: 1},
@@ -106,21 +120,26 @@ func (f *replayFlags) config() (windowing.Config, error) {
 }
 
 // shown tells which kinds of emission are printed.
-func (f *replayFlags) shown() (shown [windowing.EmitWatermark + 1]bool, err error) {
+func (f *replayFlags) shown() (shown shownKinds, err error) {
 	for _, name := range f.emit {
 		kind, ok := emissionNames[name]
 		if !ok {
-			return shown, fmt.Errorf("--emit %q is none of feature, late, closed, duplicate, quarantine, watermark", name)
+			return shown, fmt.Errorf("--emit %q is none of feature, late, closed, duplicate, quarantine, watermark, silent, resumed", name)
 		}
 		shown[kind] = true
 	}
 	return shown, nil
 }
 
-// replay runs a trace through an engine. What comes out before a fault of the
-// trace is printed.
-func replay(ctx context.Context, cfg windowing.Config, shown [windowing.EmitWatermark + 1]bool, name string, in io.Reader, out io.Writer) error {
-	engine, err := windowing.New(cfg)
+// replayer runs a trace through an engine.
+type replayer struct {
+	config     windowing.Config
+	asRecorded bool // the trace's configurations are in force, not config
+}
+
+// run prints what comes out; before a fault of the trace, too.
+func (r *replayer) run(ctx context.Context, shown shownKinds, name string, in io.Reader, out io.Writer) error {
+	engine, err := windowing.New(r.config)
 	if err != nil {
 		return err
 	}
@@ -134,7 +153,7 @@ func replay(ctx context.Context, cfg windowing.Config, shown [windowing.EmitWate
 		in = f
 	}
 	lines := &replayLines{w: bufio.NewWriterSize(out, 64<<10), shown: shown, live: live}
-	err = replayTrace(ctx, engine, trace.NewReader(in, cfg.Explicit), lines)
+	err = r.trace(ctx, engine, trace.NewReader(in, r.config.Explicit), lines)
 	if flushErr := lines.w.Flush(); flushErr != nil {
 		return runtimeError(fmt.Errorf("cannot write what came out: %w", flushErr))
 	}
@@ -148,7 +167,7 @@ func replay(ctx context.Context, cfg windowing.Config, shown [windowing.EmitWate
 	return nil
 }
 
-func replayTrace(ctx context.Context, engine *windowing.Engine, ops *trace.Reader, lines *replayLines) error {
+func (r *replayer) trace(ctx context.Context, engine *windowing.Engine, ops *trace.Reader, lines *replayLines) error {
 	for ctx.Err() == nil {
 		op, err := ops.Next()
 		if err == io.EOF {
@@ -158,12 +177,30 @@ func replayTrace(ctx context.Context, engine *windowing.Engine, ops *trace.Reade
 			return err
 		}
 		for i := range op.Steps {
-			if err := lines.print(op.Index, engine.Step(&op.Steps[i])); err != nil {
+			b := &op.Steps[i]
+			if err := r.configure(b); err != nil {
+				return &trace.Fault{Line: op.Line, Err: err}
+			}
+			if err := lines.print(op.Index, engine.Step(b)); err != nil {
 				return err
 			}
 		}
 	}
 	return ctx.Err()
+}
+
+// configure lets of a recorded configuration count what is asked for.
+func (r *replayer) configure(b *reading.Batch) error {
+	if b.Config == nil || r.asRecorded {
+		return nil
+	}
+	recorded, err := windowing.DecodeConfig(b.Config)
+	if err != nil {
+		return err
+	}
+	r.config.FloorMS = recorded.FloorMS
+	b.Config = windowing.AppendConfig(nil, &r.config)
+	return nil
 }
 
 // millis is a flag of whole milliseconds: a Go duration, in which days may lead.

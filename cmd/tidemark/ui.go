@@ -59,7 +59,7 @@ func count[T int | int64 | uint64](n T, word string) string {
 // replayLines prints what an engine says of a trace.
 type replayLines struct {
 	w     *bufio.Writer
-	shown [windowing.EmitWatermark + 1]bool
+	shown shownKinds
 	live  bool // somebody may be waiting for the line
 	buf   []byte
 }
@@ -68,7 +68,7 @@ type replayLines struct {
 func (l *replayLines) print(after int, out *windowing.Output) error {
 	l.buf = l.buf[:0]
 	for i := range out.Emissions {
-		if e := &out.Emissions[i]; int(e.Kind) < len(l.shown) && l.shown[e.Kind] {
+		if e := &out.Emissions[i]; l.shown[e.Kind] {
 			l.buf = append(uplink.AppendReplay(l.buf, after, e), '\n')
 		}
 	}

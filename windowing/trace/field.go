@@ -83,38 +83,99 @@ func millis(field string, t token) (int64, error) {
 	return m.ms, err
 }
 
-// sourceTime reads a source's time. One that int64 nanoseconds cannot hold has
-// the fault TimeRange.
-func sourceTime(t token) (reading.SourceTime, error) {
-	m, err := parseMoment("source_time", t)
+// readTime reads the source's time. One that int64 nanoseconds cannot hold has
+// the fault TimeRange. Where the trace says how the time was sent, that stands;
+// then there need not be a time.
+func (s *sample) readTime() (t reading.SourceTime, err error) {
+	if s.sent {
+		return s.timeAsSent()
+	}
+	m, err := parseMoment("source_time", s.sourceTime)
 	if err != nil {
-		return reading.SourceTime{}, err
+		return t, err
 	}
 	ns, ok := m.nanos()
-	s := reading.SourceTime{NS: ns, Zoned: true, Unit: reading.UnitMillis}
+	t = reading.SourceTime{NS: ns, Zoned: true, Unit: reading.UnitMillis}
 	if m.zone {
-		s.Unit, s.Raw = reading.UnitNone, string(m.text)
+		t.Unit, t.Raw = reading.UnitNone, string(m.text)
 	}
 	if !ok {
-		s.Fault, s.Raw = reading.TimeRange, string(m.text)
+		t.Fault, t.Raw = reading.TimeRange, string(m.text)
 	}
-	return s, nil
+	return t, nil
 }
 
-// ingestTime reads the time of arrival, NoTime if there is none.
-func ingestTime(t token) (int64, error) {
+func (s *sample) timeAsSent() (t reading.SourceTime, err error) {
+	t.Zoned = true
+	for _, err := range [...]error{
+		enum("source_time_unit", s.timeUnit, reading.UnitNanos, reading.TimeUnit.String, &t.Unit),
+		enum("source_time_fault", s.timeFault, reading.TimeRange, faultName, &t.Fault),
+		truth("source_time_zoned", s.timeZoned, &t.Zoned),
+	} {
+		if err != nil {
+			return t, err
+		}
+	}
+	raw, err := s.timeSent.text("source_time_sent")
+	if err != nil {
+		return t, err
+	}
+	t.Raw = string(raw)
+	t.NS, err = instant("source_time", s.sourceTime)
+	return t, err
+}
+
+// instant reads a time to the nanosecond; null is none.
+func instant(field string, t token) (int64, error) {
 	if t == nil {
 		return reading.NoTime, nil
 	}
-	m, err := parseMoment("ingest_time", t)
+	m, err := parseMoment(field, t)
 	if err != nil {
 		return 0, err
 	}
 	ns, ok := m.nanos()
 	if !ok {
-		return 0, fmt.Errorf("ingest_time %s is out of range: it must lie between 1677-09-21 and 2262-04-11", quote(m.text))
+		return 0, fmt.Errorf("%s %s is out of range: it must lie between 1677-09-21 and 2262-04-11", field, quote(m.text))
 	}
 	return ns, nil
+}
+
+// signed reads a whole number; a missing one leaves to as it is.
+func signed[T ~int | ~int16 | ~int64](field string, t token, to *T) error {
+	if t == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(t), 10, 64)
+	if err != nil || int64(T(n)) != n {
+		return fmt.Errorf("%s %s is no whole number, or too large", field, quote(t))
+	}
+	*to = T(n)
+	return nil
+}
+
+// unsigned is signed for what is never negative.
+func unsigned[T ~uint8 | ~uint32 | ~uint64](field string, t token, to *T) error {
+	if t == nil {
+		return nil
+	}
+	n, err := strconv.ParseUint(string(t), 10, 64)
+	if err != nil || uint64(T(n)) != n {
+		return fmt.Errorf("%s %s is no whole number from 0 to %d", field, quote(t), uint64(^T(0)))
+	}
+	*to = T(n)
+	return nil
+}
+
+func truth(field string, t token, to *bool) error {
+	switch {
+	case t == nil:
+	case t[0] == 't' || t[0] == 'f':
+		*to = t[0] == 't'
+	default:
+		return fmt.Errorf("%s cannot be %s", field, t.kind())
+	}
+	return nil
 }
 
 // value reads a number, a boolean, a string or null.

@@ -6,12 +6,16 @@ import (
 	"fmt"
 
 	"tidemark/reading"
+	"tidemark/windowing"
 )
 
 // operation is a line as it stands. Which fields hold depends on op; the rest is
 // ignored.
 type operation struct {
-	op, readings, names, time token
+	op, readings, names, time        token
+	marks, config, emit, wall, clock token
+	clocked                          bool // clock is there, if only as null
+	at, state, heldUntil             token
 	sample
 }
 
@@ -26,6 +30,22 @@ func (o *operation) set(key []byte, v token) error {
 		o.names = v
 	case "time":
 		o.time = v
+	case "marks":
+		o.marks = v
+	case "config":
+		o.config = v
+	case "emit":
+		o.emit = v
+	case "wall_time":
+		o.wall = v
+	case "clock":
+		o.clock, o.clocked = v, true
+	case "at":
+		o.at = v
+	case "state":
+		o.state = v
+	case "held_until":
+		o.heldUntil = v
 	default:
 		return o.sample.set(key, v)
 	}
@@ -65,56 +85,129 @@ func (r *Reader) parse(line []byte) error {
 			r.advance(ms)
 		}
 		return err
-	case "watermark":
-		return r.watermark(&o)
-	case "idle":
-		return r.status(&o, reading.MarkIdle)
-	case "active":
-		return r.status(&o, reading.MarkActive)
-	case "remove":
-		return r.status(&o, reading.MarkRemove)
+	case "clock":
+		return r.clockOp(line)
+	case "config":
+		return r.config(line)
 	}
-	return fmt.Errorf("unknown op %s: it is one of reading, batch, watermark, idle, active, inputs, remove, advance", quote(op))
+	m, err := o.mark(op)
+	if err == nil && m.Kind == reading.MarkWatermark && !r.explicit {
+		err = errors.New("op watermark: watermarks are generated here; use --watermarks explicit")
+	}
+	if err == nil {
+		r.mark(m)
+	}
+	return err
 }
 
 // reading: one that arrives later than gateway time first moves it there.
 func (r *Reader) reading(o *operation) error {
-	if err := r.add(&o.sample); err != nil {
+	if err := r.add(&o.sample, r.clock); err != nil {
 		return err
 	}
 	if ms := reading.FloorMS(r.readings[0].IngestNS); ms > r.gatewayMS {
 		r.advance(ms)
 	}
-	r.step(reading.Batch{GatewayMS: reading.NoTime, Readings: r.readings})
+	r.step(reading.Batch{GatewayMS: reading.NoTime, Clock: r.clock, Readings: r.readings})
 	return nil
 }
 
-func (r *Reader) batch(o *operation) error {
-	err := list("readings", o.readings, func(i int, v token) error {
-		var s sample
-		if v[0] != '{' {
-			return fmt.Errorf("readings[%d] is no object", i)
+// batch is what one step of the engine takes.
+func (r *Reader) batch(o *operation) (err error) {
+	b := reading.Batch{GatewayMS: reading.NoTime, Clock: r.clock}
+	if o.clocked {
+		if b.Clock, err = r.segment(o.clock); err != nil {
+			return err
 		}
-		if err := v.members(s.set); err != nil {
-			return fmt.Errorf("readings[%d]: %w", i, err)
-		}
-		if err := r.add(&s); err != nil {
-			return fmt.Errorf("readings[%d]: %w", i, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	b := reading.Batch{GatewayMS: reading.NoTime, Readings: r.readings}
 	if o.time != nil {
 		if b.GatewayMS, err = millis("time", o.time); err != nil {
 			return err
 		}
 		b.Emit = true
 	}
-	r.step(b)
-	return nil
+	if o.wall != nil {
+		if b.WallNS, err = instant("wall_time", o.wall); err != nil {
+			return err
+		}
+	}
+	if err = errors.Join(truth("emit", o.emit, &b.Emit), unsigned("seq", o.seq, &b.Seq)); err != nil {
+		return err
+	}
+	if o.config != nil {
+		if b.Config, err = r.configure(o.config); err != nil {
+			return err
+		}
+	}
+	if b.Marks, err = r.marks(o.marks); err != nil {
+		return err
+	}
+	err = list("readings", o.readings, func(i int, v token) error {
+		if v == nil || v[0] != '{' {
+			return fmt.Errorf("readings[%d] is no object", i)
+		}
+		var s sample
+		if err := v.members(s.set); err != nil {
+			return fmt.Errorf("readings[%d]: %w", i, err)
+		}
+		if err := r.add(&s, b.Clock); err != nil {
+			return fmt.Errorf("readings[%d]: %w", i, err)
+		}
+		return nil
+	})
+	if err == nil {
+		b.Readings = r.readings
+		r.step(b)
+	}
+	return err
+}
+
+// marks are a batch's marks in their order, each at its number of readings before.
+func (r *Reader) marks(t token) (marks []reading.Mark, err error) {
+	if t == nil {
+		return nil, nil
+	}
+	err = list("marks", t, func(i int, v token) error {
+		if v[0] != '{' {
+			return fmt.Errorf("marks[%d] is no object", i)
+		}
+		var o operation
+		if err := v.members(o.set); err != nil {
+			return fmt.Errorf("marks[%d]: %w", i, err)
+		}
+		op, err := o.op.text("op")
+		if err != nil {
+			return fmt.Errorf("marks[%d]: %w", i, err)
+		}
+		m, err := o.mark(op)
+		if err == nil {
+			err = signed("at", o.at, &m.At)
+		}
+		if err != nil {
+			return fmt.Errorf("marks[%d]: %w", i, err)
+		}
+		marks = append(marks, m)
+		return nil
+	})
+	return marks, err
+}
+
+// config puts a configuration in force, in a step of its own.
+func (r *Reader) config(line token) error {
+	encoded, err := r.configure(line)
+	if err == nil {
+		r.step(reading.Batch{GatewayMS: reading.NoTime, Clock: r.clock, Config: encoded})
+	}
+	return err
+}
+
+func (r *Reader) configure(t token) ([]byte, error) {
+	c, err := parseConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	r.explicit = r.explicit || c.Explicit
+	return windowing.AppendConfig(nil, c), nil
 }
 
 func list(field string, v token, f func(i int, v token) error) error {
@@ -140,34 +233,19 @@ func (r *Reader) inputs(o *operation) error {
 	return err
 }
 
-func (r *Reader) watermark(o *operation) error {
-	if !r.explicit {
-		return errors.New("op watermark: watermarks are generated here; use --watermarks explicit")
-	}
-	ms, err := millis("time", o.time)
-	if err != nil {
-		return err
-	}
-	m, err := o.mark(reading.MarkWatermark)
-	if err != nil {
-		return err
-	}
-	m.TimeMS = ms
-	r.mark(m)
-	return nil
+// markKinds are the operations about partitions, as a line of their own or among a
+// batch's marks.
+var markKinds = map[string]reading.MarkKind{
+	"exists": reading.MarkExists, "remove": reading.MarkRemove, "watermark": reading.MarkWatermark,
+	"idle": reading.MarkIdle, "active": reading.MarkActive, "evidence": reading.MarkActive, "catchup": reading.MarkCatchUpBegin,
 }
 
-func (r *Reader) status(o *operation, kind reading.MarkKind) error {
-	m, err := o.mark(kind)
-	if err == nil {
-		r.mark(m)
+// mark reads an operation about partitions.
+func (o *operation) mark(op []byte) (reading.Mark, error) {
+	m := reading.Mark{Kind: markKinds[string(op)], TimeMS: reading.NoTime}
+	if m.Kind == 0 {
+		return m, unknownOp(op)
 	}
-	return err
-}
-
-// mark names the partition that an operation is about.
-func (o *operation) mark(kind reading.MarkKind) (reading.Mark, error) {
-	m := reading.Mark{Kind: kind, TimeMS: reading.NoTime}
 	if o.input == nil {
 		return m, missing("input")
 	}
@@ -182,5 +260,38 @@ func (o *operation) mark(kind reading.MarkKind) (reading.Mark, error) {
 		}
 		*f.to = string(text)
 	}
-	return m, nil
+	return m, o.particulars(string(op), &m)
+}
+
+// particulars reads what belongs to one kind of mark.
+func (o *operation) particulars(op string, m *reading.Mark) (err error) {
+	switch op {
+	case "watermark":
+		m.TimeMS, err = millis("time", o.time)
+	case "evidence":
+		if o.time != nil {
+			m.TimeMS, err = millis("time", o.time)
+		}
+	case "idle":
+		if o.heldUntil != nil {
+			m.TimeMS, err = millis("held_until", o.heldUntil)
+		}
+	case "catchup":
+		var state []byte
+		if state, err = o.state.text("state"); err != nil {
+			return err
+		}
+		switch string(state) {
+		case "begin":
+		case "end":
+			m.Kind = reading.MarkCatchUpEnd
+		default:
+			return fmt.Errorf("state %s is neither begin nor end", quote(state))
+		}
+	}
+	return err
+}
+
+func unknownOp(op []byte) error {
+	return fmt.Errorf("unknown op %s: it is one of reading, batch, watermark, idle, active, inputs, remove, advance, clock, evidence, catchup, config", quote(op))
 }

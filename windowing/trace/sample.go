@@ -17,6 +17,11 @@ type sample struct {
 	value                                   token
 	valued                                  bool // value is there, if only as null
 	unit, quality                           token
+
+	// What only a recorded reading has.
+	serverTime, status, delivery, stamp      token
+	timeSent, timeUnit, timeZoned, timeFault token
+	sent                                     bool // how the source time was sent is told
 }
 
 func (s *sample) set(key []byte, v token) error {
@@ -45,12 +50,28 @@ func (s *sample) set(key []byte, v token) error {
 		s.unit = v
 	case "quality":
 		s.quality = v
+	case "stamp":
+		s.stamp = v
+	case "server_time":
+		s.serverTime = v
+	case "quality_status":
+		s.status = v
+	case "delivery":
+		s.delivery = v
+	case "source_time_sent":
+		s.timeSent, s.sent = v, true
+	case "source_time_unit":
+		s.timeUnit, s.sent = v, true
+	case "source_time_zoned":
+		s.timeZoned, s.sent = v, true
+	case "source_time_fault":
+		s.timeFault, s.sent = v, true
 	}
 	return nil
 }
 
-// add appends a reading to the operation's.
-func (r *Reader) add(s *sample) (err error) {
+// add appends a reading to the operation's; clock is that of its batch.
+func (r *Reader) add(s *sample, clock *reading.ClockSegment) (err error) {
 	switch {
 	case s.input == nil:
 		return missing("input")
@@ -59,17 +80,26 @@ func (r *Reader) add(s *sample) (err error) {
 	case !s.valued:
 		return errors.New("value is missing: write null for a reading without one")
 	}
-	rd := reading.Reading{ServerNS: reading.NoTime}
+	var rd reading.Reading
 	if rd.Tag, err = r.tag(s); err != nil {
 		return err
 	}
 	if rd.Value, err = value(s.value); err != nil {
 		return err
 	}
-	if rd.Source, err = sourceTime(s.sourceTime); err != nil {
+	if rd.Source, err = s.readTime(); err != nil {
 		return err
 	}
-	if rd.IngestNS, err = ingestTime(s.ingestTime); err != nil {
+	if rd.IngestNS, err = instant("ingest_time", s.ingestTime); err != nil {
+		return err
+	}
+	if rd.ServerNS, err = instant("server_time", s.serverTime); err != nil {
+		return err
+	}
+	if err = unsigned("quality_status", s.status, &rd.Quality.Status); err != nil {
+		return err
+	}
+	if err = bits("delivery", s.delivery, deliveryNames, &rd.Delivery); err != nil {
 		return err
 	}
 	if rd.Quality.Level, err = level(s.quality); err != nil {
@@ -89,13 +119,17 @@ func (r *Reader) add(s *sample) (err error) {
 		}
 		rd.HasSeq = true
 	}
-	rd.Stamp = stamp(rd.Source)
+	if s.stamp == nil {
+		rd.Stamp = trusted(rd.Source)
+	} else if rd.Stamp, err = r.stamp(s.stamp, rd.Source, clock); err != nil {
+		return err
+	}
 	r.readings = append(r.readings, rd)
 	return nil
 }
 
-// stamp takes the source time at its word.
-func stamp(t reading.SourceTime) reading.Stamp {
+// trusted takes the source time at its word.
+func trusted(t reading.SourceTime) reading.Stamp {
 	if !t.Given() {
 		return reading.Stamp{Disposition: reading.Quarantine, Reason: reading.SourceTimeRange, Policy: reading.PolicyTrusted,
 			EventNS: reading.NoTime, WatermarkMS: reading.NoTime}

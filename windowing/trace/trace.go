@@ -45,6 +45,10 @@ type Reader struct {
 	seq       uint64
 	gatewayMS int64
 
+	clock   *reading.ClockSegment // of the latest operation clock
+	clocks  told[reading.ClockSegment]
+	sources told[reading.SourceSegment]
+
 	// What is interned, so that a long trace is not made of short strings.
 	tags  map[string]reading.Tag // by their names, each after its length
 	key   []byte
@@ -97,10 +101,12 @@ func (r *Reader) begin() {
 	r.op.Steps = r.steps[:0]
 }
 
-// step adds a batch; gatewayMS is NoTime or where gateway time goes.
+// step adds a batch. It has a number of its own where the trace gives none.
 func (r *Reader) step(b reading.Batch) {
-	r.seq++
-	b.Seq = r.seq
+	if b.Seq == 0 {
+		b.Seq = r.seq + 1
+	}
+	r.seq = b.Seq
 	r.gatewayMS = max(r.gatewayMS, b.GatewayMS)
 	r.op.Steps = append(r.op.Steps, b)
 }

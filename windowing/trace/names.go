@@ -1,0 +1,72 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+
+	"tidemark/reading"
+)
+
+// enum reads a name of an enumeration whose values, from the zero value to last,
+// spell themselves by name. A missing token is the value that to has.
+func enum[T ~uint8](field string, v token, last T, name func(T) string, to *T) error {
+	text, err := v.text(field)
+	if err != nil || v == nil {
+		return err
+	}
+	var known []string
+	for c := T(0); c <= last; c++ {
+		if n := name(c); n == string(text) {
+			*to = c
+			return nil
+		} else if n != "" {
+			known = append(known, n)
+		}
+	}
+	return fmt.Errorf("unknown %s %s: it is one of %s", field, quote(text), strings.Join(known, ", "))
+}
+
+// bits reads a list of names; bit i is called names[i].
+func bits[T ~uint8 | ~uint16](field string, v token, names []string, to *T) error {
+	if v == nil {
+		return nil
+	}
+	return list(field, v, func(i int, v token) error {
+		text, err := v.text(field)
+		if err != nil {
+			return err
+		}
+		for bit, n := range names {
+			if n == string(text) {
+				*to |= 1 << bit
+				return nil
+			}
+		}
+		return fmt.Errorf("unknown %s %s: it is one of %s", field, quote(text), strings.Join(names, ", "))
+	})
+}
+
+// setNames is the inverse of bits.
+func setNames[T ~uint8 | ~uint16](set T, names []string) (some []string) {
+	for bit, n := range names {
+		if set&(1<<bit) != 0 {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+var (
+	deliveryNames = []string{"initial", "historical", "redelivered", "rejudged"}
+	flagNames     = (^reading.Flags(0)).Names()
+)
+
+func faultName(f reading.TimeFault) string {
+	return [...]string{"", "null", "unparseable", "range"}[min(f, reading.TimeRange)]
+}
+
+var markNames = [...]string{
+	reading.MarkExists: "exists", reading.MarkRemove: "remove", reading.MarkWatermark: "watermark",
+	reading.MarkIdle: "idle", reading.MarkActive: "active",
+	reading.MarkCatchUpBegin: "catchup", reading.MarkCatchUpEnd: "catchup",
+}
