@@ -85,6 +85,10 @@ func (p places) of(path string) place {
 	}
 }
 
+// Nearest returns the valid word that word was most likely meant to be, or nothing
+// if none is close enough.
+func Nearest(word string, valid []string) string { return nearest(word, valid) }
+
 // nearest returns the word among the valid ones that takes the fewest edits, or
 // the only one that begins with word, or nothing if none is close enough to have
 // been meant.

@@ -88,6 +88,8 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
 		p.ledger.saw(&b.Readings[i], b.Seq)
 	}
+	p.board.stage(b.Readings, out.Outcomes)
+	p.tails.stage(b.Readings, out)
 	p.noteUntimed()
 	p.refused(out.Faults)
 	minMS, maxMS := eventRange(b.Readings)

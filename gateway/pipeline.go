@@ -37,6 +37,8 @@ type pipeline struct {
 	log      zerolog.Logger
 	health   *health
 	cad      cadence
+	board    *board
+	tails    *tails
 
 	in     chan reading.Parcel
 	urgent chan struct{} // a source has run out of in-flight window
@@ -316,6 +318,8 @@ func (p *pipeline) settle(now time.Duration) {
 	if pr.commit.Block != nil {
 		p.seq = pr.commit.Block.Seq
 	}
+	p.board.post()
+	p.tails.post()
 	p.cad.committed(now, pr.bytes)
 	p.saved = now
 	for src, token := range p.acks {

@@ -116,7 +116,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
-		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{},
+		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{}, board: newBoard(), tails: &tails{},
 	}
 	for i := range c.Features {
 		p.specs[c.Features[i].Name] = c.Features[i].Spec()
@@ -126,6 +126,9 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		p.inputs = append(p.inputs, in.Name)
 		p.taken[in.Name] = p.ledger.Counts.input(in.Name).Received
 		p.policies[in.Name] = inputPolicy(c, in)
+	}
+	if err := p.board.restore(s.store, rec.seq); err != nil {
+		return nil, err
 	}
 	if rec.mismatch != 0 {
 		p.emitAnew(rec)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -59,19 +58,15 @@ func (k *socket) routes(s *session) {
 		st, err := s.status(r.Context())
 		answer(w, st, err)
 	})
-}
-
-func answer(w http.ResponseWriter, v any, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		v = map[string]string{"error": err.Error()}
-	}
-	_ = json.NewEncoder(w).Encode(v) // a client that went away needs no answer
+	k.mux.HandleFunc("GET /tags", func(w http.ResponseWriter, r *http.Request) {
+		tags, err := s.tags(r.Context())
+		answer(w, tags, err)
+	})
+	k.mux.HandleFunc("GET /tail", s.serveTail)
 }
 
 func (k *socket) serve(ctx context.Context) error {
-	srv := &http.Server{Handler: k.mux, ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: k.mux, ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(k.ln) }()
 	select {

@@ -36,6 +36,8 @@ var rooms = []room{
 		"what readings are like must not depend on the engine whose tuning it decides"},
 	{"windowing/trace", []string{"reading", "windowing"}, nil,
 		"a trace says what a journal says: readings, and the engine's configuration"},
+	{"history", []string{"reading", "windowing", "windowing/trace", "buffer"}, nil,
+		"what is seen inside a gateway must come out the same beside it and from a store at rest, so it knows blocks and not who hands them out"},
 	{"buffer", nil, []string{"go.etcd.io/bbolt", "golang.org/x/sys"},
 		"the store keeps opaque bytes, so that no change of a record's meaning can break what is on disk"},
 	{"uplink", []string{"reading", "windowing", "internal/broker"}, []string{"github.com/eclipse/paho.golang", "github.com/rs/zerolog", "golang.org/x/"},

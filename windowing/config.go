@@ -1,5 +1,7 @@
 package windowing
 
+import "tidemark/reading"
+
 // Forever, as a duration of Config, means without end.
 const Forever int64 = -1
 
@@ -106,6 +108,17 @@ func ParseScope(s string) (Scope, bool) {
 		}
 	}
 	return ScopeInput, false
+}
+
+// Expectation returns what is expected of a series; the zero Expectation is
+// nothing.
+func (c *Config) Expectation(s reading.Series) Expectation {
+	for _, x := range c.Expectations {
+		if x.Select.selects(s) {
+			return x
+		}
+	}
+	return Expectation{}
 }
 
 // Expectation is how often the selected sensors speak. The selector's Type is

@@ -126,14 +126,7 @@ func (e *Engine) addSensor(name keyName) *sensor {
 }
 
 // expectation returns the first that selects the series, or none.
-func (e *Engine) expectation(s reading.Series) Expectation {
-	for _, x := range e.config.Expectations {
-		if x.Select.selects(s) {
-			return x
-		}
-	}
-	return Expectation{}
-}
+func (e *Engine) expectation(s reading.Series) Expectation { return e.config.Expectation(s) }
 
 func (e *Engine) input(name string) *input {
 	if in := e.inputs[name]; in != nil {

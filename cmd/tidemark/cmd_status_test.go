@@ -132,6 +132,14 @@ func (h *heard) Write(b []byte) (int, error) {
 	return h.text.Write(b)
 }
 
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+func (h *heard) holds(want string) bool { return strings.Contains(h.String(), want) }
+
 func (h *heard) wait(t *testing.T, want string) {
 	t.Helper()
 	for range 500 {

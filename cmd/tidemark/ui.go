@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tidemark/buffer"
+	"tidemark/gateway"
 	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
@@ -83,40 +83,10 @@ func (l *replayLines) print(after int, out *windowing.Output) error {
 
 // printJSON prints v as one indented JSON value. Lists and mappings are never null.
 func printJSON(w io.Writer, v any) error {
-	filled := reflect.New(reflect.TypeOf(v)).Elem()
-	filled.Set(reflect.ValueOf(v))
-	fillLists(filled)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(filled.Interface())
-}
-
-// fillLists puts an empty list or mapping in the place of every nil one.
-func fillLists(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			fillLists(v.Elem())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() {
-				fillLists(f)
-			}
-		}
-	case reflect.Slice:
-		if v.IsNil() {
-			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-		}
-		for i := range v.Len() {
-			fillLists(v.Index(i))
-		}
-	case reflect.Map:
-		if v.IsNil() {
-			v.Set(reflect.MakeMap(v.Type()))
-		}
-	}
+	return enc.Encode(gateway.Filled(v))
 }
 
 // printStoreCheck prints the faults of a store, then the verdict.

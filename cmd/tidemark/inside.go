@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/configs"
+	"tidemark/gateway"
+	"tidemark/history"
+	"tidemark/reading"
+)
+
+// gatewayFlags say which running gateway a command asks.
+type gatewayFlags struct{ file, socket string }
+
+func (f *gatewayFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE` of the gateway")
+	cmd.Flags().StringVar(&f.socket, "socket", "", "the gateway's socket, instead of the one that its configuration says")
+}
+
+// path is where the gateway answers.
+func (f *gatewayFlags) path() (string, error) {
+	if f.socket != "" {
+		return f.socket, nil
+	}
+	cfg, err := configs.Load(f.file)
+	if err != nil {
+		return "", &exitError{exitUsage, err}
+	}
+	return gateway.SocketPath(cfg), nil
+}
+
+// answered gives what came of a question to the gateway its exit code, and an
+// interrupted command none.
+func answered(ctx context.Context, socket string, err error) error {
+	var e *exitError
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return nil
+	case errors.As(err, &e):
+		return err
+	}
+	return &exitError{exitRuntime, explainSilence(socket, err)}
+}
+
+// sensorName is an argument ASSET/SENSOR.
+type sensorName struct{ asset, sensor string }
+
+func parseSensorName(arg string) (sensorName, error) {
+	asset, sensor, ok := history.ParseName(arg)
+	if !ok {
+		return sensorName{}, fmt.Errorf("%q names no sensor: write ASSET/SENSOR, as in press-07/bearing-temp; where there is no asset, _/SENSOR", arg)
+	}
+	return sensorName{asset, sensor}, nil
+}
+
+func (n sensorName) String() string { return history.Name(n.asset, n.sensor) }
+
+// among refuses a name that none of the tags has, and offers the nearest.
+func (n sensorName) among(tags []gateway.Tag) error {
+	var names []string
+	for i := range tags {
+		t := &tags[i]
+		if (t.Asset == reading.AnyName || t.Asset == n.asset) && (t.Sensor == reading.AnyName || t.Sensor == n.sensor) {
+			return nil
+		}
+		if t.Asset != reading.AnyName && t.Sensor != reading.AnyName {
+			names = append(names, history.Name(t.Asset, t.Sensor))
+		}
+	}
+	return unknownSensor(n, names)
+}
+
+func unknownSensor(n sensorName, names []string) error {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if near := configs.Nearest(n.String(), names); near != "" {
+		return fmt.Errorf("there is no sensor %s; did you mean %s?", n, near)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("there is no sensor %s: nothing has spoken yet", n)
+	}
+	return fmt.Errorf("there is no sensor %s among %s; tidemark tags lists them", n, count(len(names), "sensor"))
+}
