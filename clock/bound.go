@@ -115,6 +115,7 @@ var noView = hostView{boundNS: noBound}
 // exact far below a nanosecond in the range that can be believed.
 type chronyReading struct {
 	RefID            uint32
+	Stratum          uint16
 	Synchronised     bool // the leap status is not "Not synchronised"
 	LeapPending      bool
 	SystemTimeNS     int64 // offset still to be slewed away
@@ -126,10 +127,14 @@ type chronyReading struct {
 // dispersion are zero and mean nothing.
 const chronyLocal = 0x7F7F0101
 
+// localStratum is where a local reference is (SEMANTICS K1): chronyd's `local` and
+// ntpd's local clock say 10, whoever follows them more.
+const localStratum = 10
+
 // view returns the bound of the chronyc manual: |system time| + root dispersion
 // + root delay/2.
 func (r chronyReading) view() hostView {
-	if r.RefID == chronyLocal {
+	if r.RefID == chronyLocal || r.Stratum >= localStratum {
 		return hostView{method: reading.MethodChrony, trace: traceLocal, boundNS: noBound}
 	}
 	e := add(add(abs(r.SystemTimeNS), max(r.RootDispersionNS, 0)), half(max(r.RootDelayNS, 0)))

@@ -41,7 +41,7 @@ func askChrony(ctx context.Context) (chronyReading, error) {
 		return chronyReading{}, fmt.Errorf("chronyd has no reference")
 	}
 	return chronyReading{
-		RefID: tracking.RefID, Synchronised: tracking.LeapStatus != chronyUnsynchronised,
+		RefID: tracking.RefID, Stratum: tracking.Stratum, Synchronised: tracking.LeapStatus != chronyUnsynchronised,
 		LeapPending:  tracking.LeapStatus == 1,
 		SystemTimeNS: secondsUp(tracking.CurrentCorrection), RootDelayNS: secondsUp(tracking.RootDelay),
 		RootDispersionNS: secondsUp(tracking.RootDispersion),

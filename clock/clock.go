@@ -3,6 +3,7 @@ package clock
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -41,8 +42,10 @@ type Clock struct {
 	host    hostStatus
 	segment uint64 // ID of the last segment
 	seen    looked // the last look at the clocks
-	running bool
-	early   []Event // of before Run
+	// interval is the one between polls that the schedule has reached.
+	interval time.Duration
+	running  bool
+	early    []Event // of before Run
 
 	sources *sources // has a lock of its own
 }

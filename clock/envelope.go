@@ -42,14 +42,16 @@ func (e *envelope) push(y, at int64) {
 	e.n++
 }
 
-// low returns the least y that the clock can have at a time.
-func (e *envelope) low(at int64) int64 { return e.y - growth(at-e.at, sourceRho) }
+// low returns the least y that the clock can have at a time, before the sample or
+// after.
+func (e *envelope) low(at int64) int64 { return e.y - growth(abs(at-e.at), sourceRho) }
 
 // interval returns θ for a wall clock, assuming that the quickest message took
 // no longer than dCap.
 func (e *envelope) interval(at, wallMinusBoot, dCap int64) Interval {
 	lo := e.low(at) - wallMinusBoot
-	return Interval{lo, lo + dCap}
+	before := growth(e.at-at, sourceRho) // of a moment before the sample: it may have been higher then
+	return Interval{lo, lo + 2*before + dCap}
 }
 
 // bucket is the highest sample of one minute.

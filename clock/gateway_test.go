@@ -21,6 +21,7 @@ func wantState(t *testing.T, c *clock.Clock, want reading.ClockState) {
 	}
 }
 
+// State and bound: two polls with a majority, K4: the burst at the start.
 func TestStartsUnknownAndNeedsTwoPolls(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		wantState(t, c, reading.ClockUnknown)
@@ -38,6 +39,7 @@ func TestStartsUnknownAndNeedsTwoPolls(t *testing.T) {
 	})
 }
 
+// K1: four servers tolerate a liar.
 func TestOneLiarOfFourIsNamed(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		cfg := four(w)
@@ -59,6 +61,7 @@ func TestOneLiarOfFourIsNamed(t *testing.T) {
 	})
 }
 
+// K1: half of the servers are no majority.
 func TestTwoLiarsOfFourAreNoMajority(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		cfg := four(w)
@@ -90,6 +93,7 @@ func TestFewAnswersAreNoMajorityOfAll(t *testing.T) {
 	})
 }
 
+// K3: the bound grows on CLOCK_BOOTTIME and never shrinks without evidence.
 func TestOutageGrowsTheBoundAndEnds(t *testing.T) {
 	run(t, func(w *world) clock.Config { w.drift = 40_000; return four(w) }, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(5 * time.Minute)
@@ -121,6 +125,7 @@ func TestOutageGrowsTheBoundAndEnds(t *testing.T) {
 	})
 }
 
+// K5: an unexplained step, and one that takes away what was measured.
 func TestUnexplainedStepDisruptsAndRequalifies(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(time.Minute)
@@ -179,7 +184,7 @@ func TestBootIn1970(t *testing.T) {
 	})
 }
 
-// A clock of 2090 does not raise the time floor, and is judged like any other.
+// K7: a clock of 2090 does not raise the time floor, and is judged like any other.
 func TestBootIn2090(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		w.ofs = int64(64*365*24) * hour
@@ -204,7 +209,7 @@ func TestBootIn2090(t *testing.T) {
 	})
 }
 
-// A clock below the highest time ever confirmed is wrong, not early, even where
+// K7: a clock below the highest time ever confirmed is wrong, not early, even where
 // the host's clock is believed unchecked.
 func TestTimeFloor(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
@@ -221,6 +226,7 @@ func TestTimeFloor(t *testing.T) {
 	})
 }
 
+// K3: suspend counts.
 func TestSuspendCountsAsMissedPolls(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(time.Minute)
@@ -239,7 +245,7 @@ func TestSuspendCountsAsMissedPolls(t *testing.T) {
 	})
 }
 
-// New evidence that contradicts the held bound makes the clock unreliable.
+// K6: new evidence that contradicts the held bound makes the clock unreliable.
 func TestContradictedHoldover(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(10 * time.Minute)
@@ -267,6 +273,7 @@ func TestContradictedHoldover(t *testing.T) {
 	})
 }
 
+// K4: the selection survives a restart within the boot, and only that.
 func TestRestartWithinABootResumes(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(time.Minute)
@@ -297,6 +304,7 @@ func TestRestartWithinABootResumes(t *testing.T) {
 	})
 }
 
+// K4: RATE doubles the interval, DENY ends the server.
 func TestKissCodes(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		cfg := four(w)
@@ -315,6 +323,34 @@ func TestKissCodes(t *testing.T) {
 	})
 }
 
+// A kiss code says how often to ask and nothing about the time (RFC 5905 §7.4): the
+// server's last answer votes on, whether the code is RATE or one that has no
+// significance.
+func TestAKissCodeIsNoFalseTime(t *testing.T) {
+	for _, code := range []string{"RATE", "INIT", "XFOO"} {
+		run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
+			time.Sleep(10 * time.Second)
+			w.set(func() {
+				for _, s := range w.servers {
+					s.err = clock.KissError(code)
+				}
+				w.servers["10.0.0.1"].err = nil
+			})
+			time.Sleep(2 * time.Minute)
+			wantState(t, c, reading.ClockSynchronized)
+			if now := c.Now(); now.Segment.Servers != 4 {
+				t.Errorf("%s: %d servers agree, want 4", code, now.Segment.Servers)
+			}
+			inBound(t, w, c)
+			s := c.Status().Servers[1]
+			if s.Verdict != "kiss_"+code || s.Faults["kiss"] == 0 || s.Ended {
+				t.Errorf("%s: %+v", code, s)
+			}
+		})
+	}
+}
+
+// K4: 64 s to 1024 s, and never below the floor.
 func TestPollingLimits(t *testing.T) {
 	run(t, four, func(t *testing.T, w *world, c *clock.Clock) {
 		time.Sleep(6 * time.Hour)
@@ -336,6 +372,7 @@ func TestPollingLimits(t *testing.T) {
 	})
 }
 
+// K2: the daemon stands in where no server is configured; a local reference does not.
 func TestHostDaemonStandsIn(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		w.chrony = func() (clock.Chrony, error) {
@@ -377,6 +414,7 @@ func TestDisjointMethods(t *testing.T) {
 	})
 }
 
+// clock.trust: local, with the configured bound and state unknown.
 func TestTrustLocal(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		return clock.Config{Trust: clock.TrustLocal, LocalBound: 50 * time.Millisecond}
@@ -394,6 +432,7 @@ func TestTrustLocal(t *testing.T) {
 		})
 }
 
+// K1: stratum 10 and above is a local reference.
 func TestLocalReferencesDoNotVote(t *testing.T) {
 	run(t, func(w *world) clock.Config {
 		cfg := four(w)

@@ -86,6 +86,8 @@ func (j *judgement) structuralFault() reading.Reason {
 	}
 	h := g.History
 	switch {
+	case h.Proven != reading.OK:
+		return h.Proven
 	case h.ValueChanged && h.SameTimeRun >= frozenRun && j.standstill() > frozenLag+h.ResolutionNS:
 		return reading.Frozen
 	case h.CounterSlopeOne && g.Number.Sent && g.Number.Whole && g.Number.in(g.Number.Unit) < sentinelBelow:
@@ -94,7 +96,7 @@ func (j *judgement) structuralFault() reading.Reason {
 		return reading.Regression
 	}
 	if g.Number.Sent {
-		if fits, r := g.Number.fault(g.Historical || g.Policy == reading.PolicyTrusted); r != reading.OK {
+		if fits, r := g.Number.fault(); r != reading.OK {
 			j.v.FitsUnit = fits
 			return r
 		}
@@ -292,14 +294,14 @@ func (j *judgement) width() reading.Reason {
 func (j *judgement) accept() Verdict {
 	v := j.v
 	v.Disposition = reading.Accept
-	j.flag(j.g.TZAssumed && v.Basis == reading.BasisSource, reading.TZAssumed)
+	j.flag(j.g.TZAssumed && (v.Basis == reading.BasisSource || v.Basis == reading.BasisCorrected), reading.TZAssumed)
 	v.Flags = j.v.Flags
 	if v.Flags != 0 {
 		v.Disposition = reading.Flag
 	}
 	v.EventNS, v.EventBound, v.WatermarkNS = j.ts, j.bound, j.ts
 	switch {
-	case j.g.Historical:
+	case j.g.Historical || j.g.Initial: // G3
 		v.WatermarkNS = reading.NoTime
 	case j.g.Policy != reading.PolicyTrusted || j.v.Basis == reading.BasisIngest:
 		v.WatermarkNS = min(j.ts, j.ti-j.g.BoundNS)

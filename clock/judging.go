@@ -66,7 +66,16 @@ func (c *Clock) JudgeReading(r *reading.Reading, p InputPolicy) {
 	if server != nil {
 		g.Server, g.ServerVerdict = server.view(a.boot, a.wallMinusBoot, a.boundNS)
 	}
+	if r.Delivery.Has(reading.Rejudged) && provenByStream(r.Stamp.Reason) {
+		g.History.Proven = r.Stamp.Reason
+	}
 	v := Judge(g)
+	if live {
+		st.keptOut = reading.OK
+		if v.Disposition == reading.Quarantine {
+			st.keptOut = v.Reason
+		}
+	}
 	fill(r, v, a, p.WhenWrong)
 	if v.Reason >= reading.OffsetAhead && v.Reason <= reading.GPSShaped {
 		st.source.wrong++
@@ -91,7 +100,7 @@ func effectiveTime(g *Given) int64 {
 		return reading.NoTime
 	}
 	if g.Number.Sent {
-		fits, r := g.Number.fault(g.Historical || g.Policy == reading.PolicyTrusted)
+		fits, r := g.Number.fault()
 		switch {
 		case r == reading.UnitMismatch && g.Policy == reading.PolicyCorrectUnit:
 			return g.Number.in(fits)
@@ -111,6 +120,11 @@ func structuralReason(r reading.Reason) bool {
 	return r >= reading.SourceDeclaredBad && r <= reading.TSSentinel
 }
 
+// provenByStream reports whether r needs the readings before this one as proof.
+func provenByStream(r reading.Reason) bool {
+	return r == reading.Frozen || r == reading.UptimeCounter || r == reading.Regression
+}
+
 // arrival finds what vouches for r's ingest time: for what arrived under a
 // trusted clock, the segment of its arrival; else, on a second verdict, what was
 // found out since.
@@ -124,17 +138,31 @@ func (c *Clock) arrival(r *reading.Reading) arrival {
 		local: seg.Method == reading.MethodLocal,
 	}
 	a.boundNS = segmentBound(seg, a.boot)
-	if !r.Delivery.Has(reading.Rejudged) || seg.State.Trusted() {
+	if !r.Delivery.Has(reading.Rejudged) {
 		return a
 	}
 	now := c.now.Load().segment
+	c.certified(r, seg, now, &a)
+	if seg.Boot != now.Boot { // what is known of sources is in terms of this boot
+		a.boot = r.IngestNS + a.retroNS - now.WallMinusBootNS
+		a.wallMinusBoot = now.WallMinusBootNS
+	}
+	return a
+}
+
+// certified adds what was found out since about an arrival under a clock that was
+// not trusted.
+func (c *Clock) certified(r *reading.Reading, seg, now *reading.ClockSegment, a *arrival) {
+	if seg.State.Trusted() {
+		return
+	}
 	if now.Method == reading.MethodLocal {
 		a.state, a.local, a.boundNS = now.State, true, now.E0NS
-		return a
+		return
 	}
 	if !now.State.Trusted() {
 		a.state = now.State
-		return a
+		return
 	}
 	c.mu.Lock()
 	retro, bound, ok := c.epochs.ingest(seg.Boot, seg.Epoch, r.IngestNS)
@@ -143,7 +171,6 @@ func (c *Clock) arrival(r *reading.Reading) arrival {
 		a.state, a.retroNS, a.boundNS = now.State, retro, bound
 		a.wallMinusBoot += retro
 	}
-	return a
 }
 
 // given gathers what is known without the source's history.

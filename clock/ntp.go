@@ -45,9 +45,10 @@ const (
 
 // silence reports whether the fault says nothing about the server's clock: its
 // last answer still votes, with an error that grows (as RFC 5905 keeps a server
-// for eight polls).
+// for eight polls). A kiss code is about how often we ask, not about the time
+// (RFC 5905 §7.4: what is no DENY, RSTR or RATE has no significance).
 func (f fault) silence() bool {
-	return f == faultDNS || f == faultTimeout || f == faultNetwork || f == faultStepped
+	return f == faultDNS || f == faultTimeout || f == faultNetwork || f == faultStepped || f == faultKiss
 }
 
 // queryError is a query without a usable answer.
@@ -151,7 +152,7 @@ func (r reply) lambda(bootNS, rhoPPB int64) int64 {
 // reference id LOCL or 127.127.1.x, or stratum 10 and above.
 func (r reply) local() bool {
 	const locl = 'L'<<24 | 'O'<<16 | 'C'<<8 | 'L'
-	return r.refID == locl || r.refID>>8 == chronyLocal>>8 || r.stratum >= 10
+	return r.refID == locl || r.refID>>8 == chronyLocal>>8 || r.stratum >= localStratum
 }
 
 // theta returns server − gateway for the wall clock of an epoch.

@@ -102,18 +102,14 @@ var units = [...]reading.TimeUnit{reading.UnitSeconds, reading.UnitMillis, readi
 
 // fault returns what is wrong with the number's unit: another one is the only one
 // that lands between 2015 and 2100, or none lands there. (Units are a factor of
-// 1000 apart, so two never do.) Where old times are in order, the declared unit
-// may land as early as 1990.
-func (n Number) fault(oldInOrder bool) (fits reading.TimeUnit, r reading.Reason) {
-	from := plausibleFrom
-	if oldInOrder {
-		from = sentinelBelow
-	}
-	if t := n.in(n.Unit); t >= from && t < sentinelFrom {
+// 1000 apart, so two never do.)
+func (n Number) fault() (fits reading.TimeUnit, r reading.Reason) {
+	lands := func(u reading.TimeUnit) bool { t := n.in(u); return t >= plausibleFrom && t < sentinelFrom }
+	if lands(n.Unit) {
 		return reading.UnitNone, reading.OK
 	}
 	for _, u := range units {
-		if t := n.in(u); t >= plausibleFrom && t < sentinelFrom {
+		if lands(u) {
 			return u, reading.UnitMismatch
 		}
 	}

@@ -79,7 +79,7 @@ func (c *Clock) takeRound(answers []answer, h hostAnswer) bool {
 		s.fresh = false
 	}
 	for _, a := range answers {
-		a.server.take(a.reply, a.err, boot)
+		a.server.take(a.reply, a.err, boot, c.interval)
 	}
 	c.host = hostStatus{view: h.view}
 	if h.err != nil {

@@ -67,6 +67,10 @@ type History struct {
 	Ordered         bool  // PrevNS is the time of the reading before in the same ordered stream
 	PrevNS          int64 // or reading.NoTime
 	CounterSlopeOne bool  // the numbers grow with gateway time, slope 1 ± 0.01
+	// Proven is the fault that the stream proved when the reading first came:
+	// Frozen, UptimeCounter or Regression; on a second verdict nothing else is left
+	// of its stream.
+	Proven reading.Reason
 }
 
 // Given is all that Judge knows of one reading. Times are Unix nanoseconds.

@@ -51,6 +51,9 @@ func (c *Clock) poll(ctx context.Context) {
 	for {
 		answered := c.round(ctx)
 		wait := time.NewTimer(s.next(c.Now().State.Trusted(), answered))
+		c.mu.Lock()
+		c.interval = s.interval
+		c.mu.Unlock()
 		earliest := time.NewTimer(s.floor)
 		for waiting := true; waiting; {
 			select {

@@ -171,10 +171,11 @@ func (g stepGiven) result() (any, error) {
 	}{ev.String(), stateName(state), ev.newEpoch(), retro, orNull(e)}, nil
 }
 
-// slept lets a clock that has a bound sleep.
+// slept lets a clock that has a bound sleep. One that is not trusted stays so,
+// and what is shown of its bound grows.
 func (g stepGiven) slept(state reading.ClockState, e int64) (reading.ClockState, int64) {
 	if !state.Trusted() || e < 0 {
-		return state, e
+		return state, grow(e, g.SuspendNS, orElse(g.RhoPPB, rhoDisciplined))
 	}
 	m := machine{State: state, HasHeld: true, Missed: g.PollsMissed, Lost: state == reading.ClockFreeRunning,
 		Held: selection{LoNS: -e, HiNS: e, RhoPPB: orElse(g.RhoPPB, rhoDisciplined)}}

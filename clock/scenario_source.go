@@ -1,10 +1,12 @@
 package clock
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,12 +74,10 @@ func (g onewayGiven) result() (any, error) {
 		return nil, errors.New("needs samples")
 	}
 	var points []point
-	for i, s := range g.Samples {
-		if i > 0 && s[0] < g.Samples[i-1][0] {
-			return nil, fmt.Errorf("sample %d comes before the one ahead of it", i)
-		}
+	for _, s := range g.Samples {
 		points = append(points, point{s[0], s[1]})
 	}
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.atNS, b.atNS) })
 	i := oneWay(points, orElse(g.DCapNS, DefaultDelayNS))
 	v, zone := verdictOneWay(i, g.EgNS)
 	res := newOffsetResult(i, v, zone)
@@ -95,7 +95,7 @@ type readingGiven struct {
 	EgNS       *int64          `json:"E_g_ns"`
 	TrustLocal bool            `json:"trust_local"`
 	TS         json.RawMessage `json:"t_s"`
-	Raw        *json.Number    `json:"raw"`
+	Raw        json.RawMessage `json:"raw"`
 	Unit       string          `json:"unit"`
 	TZAssumed  bool            `json:"tz_assumed"`
 	TQ         *uint8          `json:"tq"`
@@ -211,7 +211,7 @@ func (g readingGiven) times(out *Given) error {
 	}
 	out.SourceNS, out.Fault = ts.NS, ts.Fault
 	out.TZAssumed = out.TZAssumed || ts.Given() && !ts.Zoned
-	if g.Raw != nil {
+	if len(g.Raw) > 0 && string(g.Raw) != "null" {
 		if err := g.number(out); err != nil {
 			return err
 		}
@@ -232,16 +232,18 @@ func (g readingGiven) times(out *Given) error {
 func (g readingGiven) number(out *Given) error {
 	var unit reading.TimeUnit
 	for _, u := range units {
-		if u.String() == g.Unit {
+		if u.String() == strings.Replace(g.Unit, "µ", "u", 1) {
 			unit = u
 		}
 	}
 	if unit == reading.UnitNone {
 		return fmt.Errorf("unit: %q is none of s, ms, us, ns", g.Unit)
 	}
-	n, ok := ParseNumber(g.Raw.String(), unit)
+	text := strings.Trim(string(g.Raw), `"`)
+	n, ok := ParseNumber(text, unit)
 	if !ok {
-		return fmt.Errorf("raw: %q is no number", g.Raw)
+		out.SourceNS, out.Fault = reading.NoTime, reading.TimeUnparseable
+		return nil
 	}
 	out.Number, out.SourceNS, out.Fault = n, n.NS, reading.TimeOK
 	if n.NS == reading.NoTime {

@@ -31,8 +31,9 @@ func newServer(address string) *server {
 	return &server{address: address, loop: isLoopback(address), verdict: "not_asked", faults: make(map[fault]int64)}
 }
 
-// take records the outcome of one query at bootNS.
-func (s *server) take(r reply, err error, bootNS int64) {
+// take records the outcome of one query at bootNS. The servers are polled at
+// interval at present.
+func (s *server) take(r reply, err error, bootNS int64, interval time.Duration) {
 	if err == nil {
 		s.last, s.hasLast, s.fresh, s.silent, s.lastErr = r, true, true, 0, ""
 		s.answers++
@@ -49,10 +50,7 @@ func (s *server) take(r reply, err error, bootNS int64) {
 		return
 	}
 	s.verdict = "kiss_" + q.kiss
-	poll := s.own
-	if poll == 0 {
-		poll = DefaultPollMin
-	}
+	poll := max(s.own, interval, DefaultPollMin)
 	next, usable := nextPoll(int64(poll/time.Second), q.kiss)
 	if !usable {
 		s.ended = true

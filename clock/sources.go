@@ -32,21 +32,18 @@ func newSources() *sources {
 // stream returns the history of a series, making one if it is new.
 func (s *sources) stream(tag reading.Tag, boot, dCap int64) *stream {
 	if st, ok := s.streams[tag]; ok {
-		st.seenNS, st.source.seenNS, st.source.dCap = boot, boot, dCap
+		st.seenNS, st.source.seenNS, st.source.dCap = max(st.seenNS, boot), max(st.source.seenNS, boot), dCap
 		return st
 	}
 	s.sweep(boot)
 	series := tag.Value()
-	key := sourceKey{series.Input, series.Device}
-	if series.Device == "" {
-		key.device = series.Asset // without a device level the asset's clock is the closest there is
-	}
+	key := sourceKey{series.Input, series.Sender()}
 	c, ok := s.clocks[key]
 	if !ok {
 		c = &sourceClock{key: key, lastMin: -1}
 		s.clocks[key] = c
 	}
-	c.seenNS, c.dCap = boot, dCap
+	c.seenNS, c.dCap = max(c.seenNS, boot), dCap
 	st := &stream{source: c, lastNS: reading.NoTime, seenNS: boot}
 	s.streams[tag] = st
 	return st

@@ -22,6 +22,8 @@ type stream struct {
 	hasCounter bool
 	slopeIsOne bool
 	seenNS     int64
+
+	keptOut reading.Reason // why the last live reading is in quarantine; OK if it is not
 }
 
 // resolutions are those that timestamps come in, coarsest first. A stream has the

@@ -31,6 +31,7 @@ func (p *pipeline) saveIdle(now time.Duration) error {
 		err = p.store.Commit(&c)
 	}
 	if errors.Is(err, buffer.ErrFull) {
+		p.clockDirty = true // what was to be saved is not
 		p.health.full(err)
 		return nil
 	}
@@ -51,6 +52,7 @@ func (p *pipeline) checkpoint() error {
 	p.noteMeta(&c, p.clk.Now().WallNS)
 	switch err := p.store.Commit(&c); {
 	case errors.Is(err, buffer.ErrFull):
+		p.clockDirty = true
 		p.cost = min(p.cost, checkpointCost/8*7) // in a while; a start would step more
 		return nil
 	case err != nil:

@@ -18,6 +18,15 @@ type Series struct {
 	Sensor    string
 }
 
+// Sender is whose clock stamps the series: the device, or where there is no such
+// level the asset, the closest that there is.
+func (s Series) Sender() string {
+	if s.Device != "" {
+		return s.Device
+	}
+	return s.Asset
+}
+
 // Tag is an interned Series: two tags are equal exactly when their series are,
 // compare at the cost of a pointer, and vanish with their last user. Make one
 // with unique.Make and keep it where the same series comes again.
@@ -42,6 +51,9 @@ const (
 	// Rejudged readings were pending or quarantined once and come out of the
 	// journal for a second verdict.
 	Rejudged
+	// Released readings, which are Rejudged and Historical too, come out of
+	// quarantine because somebody said so.
+	Released
 )
 
 // Has reports whether any of the flags f is set.

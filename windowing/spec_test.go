@@ -485,7 +485,8 @@ func named(id string, r reading.Reading) reading.Reading {
 	return r
 }
 
-// Coverage, quality, clock: what travels with every result.
+// Coverage, quality, clock: what travels with every result; Disposition 9: how many
+// readings are certainly inside.
 func TestCoverageAndQuality(t *testing.T) {
 	for _, functions := range [][]string{{"count"}, {"p50"}} {
 		b := newBench(t, func(c *windowing.Config, f *windowing.Feature) {
