@@ -1,8 +1,13 @@
 # Thin names for the commands that are worth one; .ci/run is every check.
 GO ?= go
-FLAGS = -trimpath -ldflags '-s -w'
+VERSION ?= $(shell git describe --tags --match 'v*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.1.0)
+FLAGS = -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+MAINTAINER ?= Tidemark <tidemark@localhost.localdomain>
+NFPM = $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+# The same tree gives the same packages, byte for byte.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 
-.PHONY: build test ci demo cross
+.PHONY: build test ci demo cross packages
 build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/tidemark ./cmd/tidemark
 test:
@@ -13,3 +18,7 @@ demo:
 	$(GO) run ./cmd/tidemark demo
 cross:
 	bash .ci/run cross
+
+# dist/tidemark_VERSION_ARCH.deb and .tar.gz for amd64, arm64 and armhf (ARMv7).
+packages:
+	VERSION='$(VERSION)' MAINTAINER='$(MAINTAINER)' GO='$(GO)' FLAGS="$(FLAGS)" NFPM='$(NFPM)' bash systemd/package.sh

@@ -15,7 +15,7 @@ const maxSecret = 64 << 10
 // Secret says where a secret is: at most one of Credential and File is set. The
 // zero Secret is none. It prints where the secret is, never the secret.
 type Secret struct {
-	Credential string // name below $CREDENTIALS_DIRECTORY (systemd's LoadCredential)
+	Credential string // name of a credential (systemd's LoadCredential=)
 	File       Path
 }
 
@@ -42,14 +42,14 @@ func (s Secret) Read() ([]byte, error) {
 	}
 	path := string(s.File)
 	if s.Credential != "" {
-		dir := os.Getenv("CREDENTIALS_DIRECTORY")
-		if dir == "" {
-			return nil, fmt.Errorf("cannot read credential %q: CREDENTIALS_DIRECTORY is not set; start under systemd with LoadCredential=%s:FILE", s.Credential, s.Credential)
-		}
-		path = filepath.Join(dir, s.Credential)
+		path = credential(s.Credential)
 	}
 	f, err := os.Open(path)
 	if err != nil {
+		if s.Credential != "" {
+			return nil, fmt.Errorf("cannot read %s: %w; the service is given every file in %s, and others by LoadCredential=%s:FILE",
+				s, err, CredentialFiles, s.Credential)
+		}
 		return nil, fmt.Errorf("cannot read %s: %w", s, errors.Unwrap(err))
 	}
 	defer f.Close()
@@ -65,4 +65,24 @@ func (s Secret) Read() ([]byte, error) {
 		return nil, fmt.Errorf("cannot read %s: it is empty", s)
 	}
 	return data, nil
+}
+
+// CredentialFiles is where an installed gateway's secrets are, one file each. The
+// unit hands them to the service: LoadCredential=tidemark:/etc/tidemark/credentials
+// makes of the file NAME a credential tidemark_NAME (systemd.exec(5)).
+const CredentialFiles = "/etc/tidemark/credentials"
+
+// credential returns the file that holds a credential. Whoever is not started by
+// systemd, such as root at the command line, reads the file that the service is
+// given.
+func credential(name string) string {
+	dir := os.Getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" {
+		return filepath.Join(CredentialFiles, name)
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	return filepath.Join(dir, "tidemark_"+name)
 }

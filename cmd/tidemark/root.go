@@ -73,6 +73,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newCheckCmd(), newInitCmd())
 	root.AddCommand(newTailCmd(), newTagsCmd())
 	root.AddCommand(newStoreCmd())
+	root.AddCommand(packagingCommands()...)
 	return root
 }
 

@@ -1,0 +1,79 @@
+//go:build pages
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"tidemark/configs"
+)
+
+func packagingCommands() []*cobra.Command { return []*cobra.Command{newPagesCmd()} }
+
+// newPagesCmd writes what a package ships beside the binary. It is only in the
+// binary that makes packages: its libraries are no weight for a gateway.
+func newPagesCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    "pages DIR",
+		Short:  "Write man pages and shell completions for packages",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(cmd *cobra.Command, args []string) error { return runtimeError(writePages(cmd.Root(), args[0])) },
+	}
+}
+
+func writePages(root *cobra.Command, dir string) error {
+	man, completion := filepath.Join(dir, "man", "man1"), filepath.Join(dir, "completion")
+	for _, d := range []string{man, completion} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	root.DisableAutoGenTag = true
+	never := time.Unix(0, 0).UTC() // the same pages on every day
+	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "TIDEMARK", Section: "1", Date: &never, Source: "Tidemark " + version, Manual: "Tidemark"}, man); err != nil {
+		return err
+	}
+	for name, write := range map[string]func(string) error{
+		"bash": func(f string) error { return root.GenBashCompletionFileV2(f, true) },
+		"zsh":  root.GenZshCompletionFile,
+		"fish": func(f string) error { return root.GenFishCompletionFile(f, true) },
+	} {
+		if err := write(filepath.Join(completion, name)); err != nil {
+			return err
+		}
+	}
+	return writeConfigPage(filepath.Join(dir, "man", "man5"))
+}
+
+// writeConfigPage makes a manual page of the annotated configuration, as it is.
+func writeConfigPage(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	file, err := configs.Files.ReadFile("tidemark.yaml")
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, ".TH TIDEMARK.YAML 5 \"\" \"Tidemark %s\" \"Tidemark\"\n", version)
+	b.WriteString(".SH NAME\ntidemark.yaml \\- configuration of the Tidemark gateway\n")
+	b.WriteString(".SH DESCRIPTION\nThe file as it is installed: every key with its default and its meaning.\n.PP\n.nf\n")
+	for line := range strings.Lines(string(file)) {
+		line = strings.ReplaceAll(line, `\`, `\e`)
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			line = `\&` + line
+		}
+		b.WriteString(line)
+	}
+	b.WriteString(".fi\n.SH SEE ALSO\n.BR tidemark (1),\n.BR tidemark-check (1)\n")
+	return os.WriteFile(filepath.Join(dir, "tidemark.yaml.5"), b.Bytes(), 0o644)
+}
