@@ -53,6 +53,9 @@ func (s *Store) Commit(c *Commit) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if s.readOnly {
+		return ErrReadOnly
+	}
 	if err := s.check(c); err != nil {
 		return err
 	}

@@ -134,7 +134,11 @@ func verify(path string, f *os.File) (*pageFile, error) {
 // openDB gives the locked file to bbolt.
 func (s *Store) openDB() error {
 	err := s.guard("opening", func() (err error) {
-		s.db, err = bolt.Open(s.path, 0o600, s.o.bolt(func(string, int, os.FileMode) (*os.File, error) { return s.file, nil }))
+		o := s.o.bolt(func(string, int, os.FileMode) (*os.File, error) { return s.file, nil })
+		if s.readOnly {
+			o = s.boltToRead()
+		}
+		s.db, err = bolt.Open(s.path, 0o600, o)
 		return err
 	})
 	switch {

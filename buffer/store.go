@@ -23,6 +23,8 @@ type Store struct {
 	db   *bolt.DB
 	file *os.File // the one that db holds
 
+	readOnly bool // fixed by OpenToRead
+
 	outboxes map[string]*Outbox // by uplink; fixed by Open
 
 	wmu   sync.Mutex // held by the one who writes: a commit, a close
@@ -66,6 +68,12 @@ func (s *Store) WantsCheckpoint() bool { return s.wantsCheckpoint.Load() }
 // Close writes what the uplinks have delivered and closes the file. Whoever waits
 // is woken. A second call does nothing.
 func (s *Store) Close() error {
+	if s.readOnly {
+		if !s.end(ErrClosed) {
+			return nil
+		}
+		return s.closeFile()
+	}
 	err := s.FlushCursors()
 	s.wmu.Lock()
 	defer s.wmu.Unlock()

@@ -33,7 +33,11 @@ func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, err
 	}
 	defer resp.Body.Close()
 	var e struct{ Error string }
-	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
+	switch err := json.NewDecoder(resp.Body).Decode(&e); {
+	case err == nil && e.Error != "":
+	case resp.StatusCode == http.StatusNotFound:
+		e.Error = "it is of another version than this command"
+	default:
 		e.Error = resp.Status
 	}
 	return nil, fmt.Errorf("the gateway does not answer: %w", errors.New(e.Error))

@@ -95,7 +95,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 	minMS, maxMS := eventRange(b.Readings)
 	c.Block = &buffer.Block{
 		Seq: b.Seq, MinMS: minMS, MaxMS: maxMS, Readings: len(b.Readings),
-		Digest: [8]byte(digest.Sum(nil)), Data: reading.AppendBatch(nil, b),
+		Digest: [8]byte(digest.Sum(nil)), Data: reading.AppendBatch(nil, b), Index: p.indexer.Append(nil, b),
 	}
 }
 

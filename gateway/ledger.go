@@ -9,6 +9,8 @@ const metaLedger = "ledger"
 // journal. It is written with every commit, in the same transaction, so that it
 // is exact after a crash.
 type ledger struct {
+	// Gateway is the gateway's name, so that a store at rest says whose it is.
+	Gateway string `json:"gateway"`
 	// Generation is the trusted wall time of the store's birth in microseconds
 	// since 1970; 0 until the clock was trusted once. Every record carries it.
 	Generation uint64 `json:"generation"`

@@ -12,6 +12,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/clock"
+	"tidemark/history"
 	"tidemark/reading"
 	"tidemark/windowing"
 )
@@ -38,6 +39,7 @@ type pipeline struct {
 	health   *health
 	cad      cadence
 	board    *board
+	indexer  history.Indexer
 	tails    *tails
 
 	in     chan reading.Parcel

@@ -30,6 +30,9 @@ func unreadable(what string, err error) error {
 	}
 }
 
+// IsDamage reports whether err says that a store is damaged.
+func IsDamage(err error) bool { return isDamage(err) }
+
 // isDamage reports whether only another store can help.
 func isDamage(err error) bool {
 	var se *storageError

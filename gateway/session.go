@@ -127,6 +127,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		p.taken[in.Name] = p.ledger.Counts.input(in.Name).Received
 		p.policies[in.Name] = inputPolicy(c, in)
 	}
+	p.ledger.Gateway = c.Gateway.ID
 	if err := p.board.restore(s.store, rec.seq); err != nil {
 		return nil, err
 	}

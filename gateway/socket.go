@@ -63,6 +63,7 @@ func (k *socket) routes(s *session) {
 		answer(w, tags, err)
 	})
 	k.mux.HandleFunc("GET /tail", s.serveTail)
+	k.journalRoutes(storedJournal{s.store})
 }
 
 func (k *socket) serve(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/configs"
+	"tidemark/history"
+	"tidemark/reading"
 	"tidemark/windowing/disorder"
 	"tidemark/windowing/trace"
 )
@@ -25,34 +28,30 @@ type advice struct {
 }
 
 func newAdviseCmd() *cobra.Command {
-	var file string
+	var from journalFlags
 	var top int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "advise [flags] TRACE",
-		Short: "Measure disorder and delay in a recorded trace, and recommend budgets",
-		Long: "Measures over a recorded trace, as replay reads it, how far readings come behind\n" +
-			"others of their input, device or sensor and how long they are under way. Says what\n" +
-			"budgets of out_of_orderness and allowed_lateness would have cost, and recommends\n" +
-			"values with what they cost. - reads standard input.",
-		Args: cobra.ExactArgs(1),
+		Use:   "advise [flags] [TRACE|-]",
+		Short: "Measure disorder and delay, and recommend budgets",
+		Long: "Measures how far readings come behind others of their input, device or sensor and\n" +
+			"how long they are under way: over the journal of the running gateway, or over a\n" +
+			"recorded trace, as replay reads it; - reads standard input. Says what budgets of\n" +
+			"out_of_orderness and allowed_lateness would have cost, and recommends values with\n" +
+			"what they cost.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if top < 0 {
 				return fmt.Errorf("--top %d: the number of rows cannot be negative", top)
 			}
-			budgets, err := adviseBudgets(file)
-			if err != nil {
+			a, err := advise(cmd, &from, args, top)
+			if err != nil || a == nil {
 				return err
 			}
-			meter := disorder.New(budgets)
-			if err := measure(cmd.Context(), meter, args[0], cmd.InOrStdin()); err != nil {
-				return err
-			}
-			a := advice{args[0], meter.Report(top), adviseAssumptions}
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), a)
 			} else {
-				err = printAdvice(cmd.OutOrStdout(), &a)
+				err = printAdvice(cmd.OutOrStdout(), a)
 			}
 			if err != nil {
 				return runtimeError(fmt.Errorf("cannot write the advice: %w", err))
@@ -60,10 +59,66 @@ func newAdviseCmd() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration `FILE` whose features' budgets are looked at too, instead of the default")
+	from.add(cmd)
+	cmd.Flags().Lookup("config").Usage = "configuration `FILE` of the gateway; its features' budgets are looked at too, instead of the default"
 	cmd.Flags().IntVar(&top, "top", 5, "how many of the worst inputs, devices and sensors are shown")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object; durations are milliseconds")
 	return cmd
+}
+
+// advise measures the trace that is named, else the journal. It is nil if the
+// command was interrupted.
+func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*advice, error) {
+	given := cmd.Flags().Changed("config")
+	if len(args) == 1 {
+		if given := from.store + from.socket; given != "" {
+			return nil, errors.New("a trace is measured, or a journal with --store or --socket, not both")
+		}
+	}
+	file := from.file
+	if !given && (len(args) == 1 || from.store != "" || from.socket != "") {
+		file = "" // what is measured is not this file's
+	}
+	budgets, err := adviseBudgets(file)
+	if err != nil {
+		return nil, err
+	}
+	meter := disorder.New(budgets)
+	if len(args) == 1 {
+		if err := measure(cmd.Context(), meter, args[0], cmd.InOrStdin()); err != nil {
+			return nil, err
+		}
+		return &advice{args[0], meter.Report(top), adviseAssumptions}, nil
+	}
+	var a *advice
+	err = from.with(cmd.Context(), func(j history.Journal) error {
+		info, err := j.Info(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if err := measureJournal(cmd.Context(), meter, j); err != nil {
+			return err
+		}
+		a = &advice{"journal of " + cmp.Or(info.Gateway, "a gateway") + " since " + storeTime(info.OldestMS), meter.Report(top), adviseAssumptions}
+		return nil
+	})
+	return a, err
+}
+
+// measureJournal adds every reading of a journal to the meter, in the order of
+// their arrival. What comes from a history, or waited for the gateway's clock, says
+// nothing about the order in which the source sends.
+func measureJournal(ctx context.Context, m *disorder.Meter, j history.Journal) error {
+	all := history.Selection{FromMS: reading.NoTime, ToMS: reading.NoTime}
+	return history.Batches(ctx, j, all, func(b *reading.Batch) error {
+		for i := range b.Readings {
+			r := &b.Readings[i]
+			if r.Stamp.Disposition != reading.Pending && !r.Delivery.Has(reading.Rejudged|reading.Historical|reading.Initial) {
+				m.Add(r)
+			}
+		}
+		return nil
+	})
 }
 
 // adviseBudgets are the candidates and what is in use: the budgets of the file's

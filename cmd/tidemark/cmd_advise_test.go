@@ -110,7 +110,7 @@ func TestAdviseUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{}, "accepts 1 arg"},
+		{[]string{"one", "two"}, "accepts at most 1 arg"},
 		{[]string{"no-such-trace"}, "cannot read the trace: open no-such-trace"},
 		{[]string{"--top", "-1", "-"}, "--top -1"},
 		{[]string{"-c", "no-such-file", "-"}, "no-such-file"},

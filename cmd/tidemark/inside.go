@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +47,18 @@ func answered(ctx context.Context, socket string, err error) error {
 		return err
 	}
 	return &exitError{exitRuntime, explainSilence(socket, err)}
+}
+
+// parseMoment reads a time: RFC 3339, or whole milliseconds since 1970.
+func parseMoment(s string) (int64, error) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.UnixMilli(), nil
+	}
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no time: write RFC 3339, as in 2026-01-01T12:00:00Z, or milliseconds since 1970", s)
+	}
+	return ms, nil
 }
 
 // sensorName is an argument ASSET/SENSOR.

@@ -71,7 +71,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newReplayCmd(), newAdviseCmd())
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
-	root.AddCommand(newTailCmd(), newTagsCmd())
+	root.AddCommand(newTailCmd(), newTagsCmd(), newRecordCmd())
 	root.AddCommand(newStoreCmd())
 	root.AddCommand(packagingCommands()...)
 	return root

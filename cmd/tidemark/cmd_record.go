@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/gateway"
+	"tidemark/history"
+	"tidemark/reading"
+)
+
+// journalFlags say whose journal a command reads: that of a running gateway, or of
+// a store at rest.
+type journalFlags struct {
+	gatewayFlags
+	store string
+}
+
+func (f *journalFlags) add(cmd *cobra.Command) {
+	f.gatewayFlags.add(cmd)
+	cmd.Flags().StringVar(&f.store, "store", "", "read the store `FILE`, which no gateway is using, instead of asking one")
+	cmd.MarkFlagsMutuallyExclusive("store", "socket")
+}
+
+// with calls fn with the journal. Errors have their exit code.
+func (f *journalFlags) with(ctx context.Context, fn func(history.Journal) error) error {
+	if f.store == "" {
+		socket, err := f.path()
+		if err != nil {
+			return err
+		}
+		return answered(ctx, socket, fn(gateway.AskJournal(socket)))
+	}
+	j, err := gateway.OpenJournal(f.store)
+	if err != nil {
+		return &exitError{exitStorage, err}
+	}
+	err = errors.Join(fn(j), j.Close())
+	var e *exitError
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return nil
+	case errors.As(err, &e):
+		return err
+	case gateway.IsDamage(err):
+		return &exitError{exitStorage, err}
+	}
+	return runtimeError(err)
+}
+
+// momentFlag is a flag that takes a time: RFC 3339, or milliseconds since 1970.
+type momentFlag struct{ ms int64 }
+
+func (m *momentFlag) Type() string { return "time" }
+
+func (m *momentFlag) String() string { return history.TimeMS(m.ms) }
+
+func (m *momentFlag) Set(s string) (err error) {
+	m.ms, err = parseMoment(s)
+	return err
+}
+
+func newRecordCmd() *cobra.Command {
+	var from journalFlags
+	begin, end := momentFlag{reading.NoTime}, momentFlag{reading.NoTime}
+	var inputs, sensors []string
+	var file string
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Write a trace from the journal, for replay",
+		Long: `Write a trace from the journal of the running gateway, or of a store at rest, for
+tidemark replay: one operation a line, with the clock's verdicts and everything else
+that the results follow from. tidemark replay --as-recorded of a whole journal gives
+the revisions and values that went upstream. --from and --to are times of arrival.`,
+		Args: fileByFlag,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s := history.Selection{FromMS: begin.ms, ToMS: end.ms, Inputs: inputs}
+			for _, arg := range sensors {
+				n, err := parseSensorName(arg)
+				if err != nil {
+					return err
+				}
+				s.Sensors = append(s.Sensors, history.Sensor{Asset: n.asset, Sensor: n.sensor})
+			}
+			out, done, err := createOutput(file, cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			err = from.with(cmd.Context(), func(j history.Journal) error {
+				r, err := history.Record(cmd.Context(), j, s, out)
+				if err == nil {
+					printRecorded(cmd.ErrOrStderr(), &r, &s)
+				}
+				return err
+			})
+			return errors.Join(err, runtimeError(done()))
+		},
+	}
+	from.add(cmd)
+	cmd.Flags().Var(&begin, "from", "leave out what arrived before")
+	cmd.Flags().Var(&end, "to", "leave out what arrived then or later")
+	cmd.Flags().StringSliceVar(&inputs, "input", nil, "only of these inputs")
+	cmd.Flags().StringSliceVar(&sensors, "sensor", nil, "only of these sensors, ASSET/SENSOR")
+	cmd.Flags().StringVarP(&file, "out", "o", "", "write to `FILE` instead of standard output")
+	return cmd
+}
+
+// createOutput opens what a command writes to: a file, or standard output if none
+// is named. The function that comes with it ends the writing.
+func createOutput(file string, stdout io.Writer) (io.Writer, func() error, error) {
+	if file == "" {
+		w := bufio.NewWriterSize(stdout, 64<<10)
+		return w, w.Flush, nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil, nil, fmt.Errorf("%s is there already: name another file, or remove it", file)
+		}
+		return nil, nil, fmt.Errorf("cannot write: %w", err)
+	}
+	w := bufio.NewWriterSize(f, 64<<10)
+	return w, func() error { return errors.Join(w.Flush(), f.Close()) }, nil
+}

@@ -1,0 +1,152 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"tidemark/buffer"
+	"tidemark/history"
+)
+
+// frame is a piece of the answer that hands out the journal. The last one says so:
+// an answer that was cut off is told apart from one that is whole.
+type frame struct {
+	Block buffer.Block
+	Last  bool
+	Err   string // of the last: why there is no more
+}
+
+// journalRoutes hands the journal out. The gateway reads short transactions and
+// copies bytes; what is made of them is made by whoever asks, so that no question
+// costs the pipeline more than that.
+func (k *socket) journalRoutes(j history.Journal) {
+	k.mux.HandleFunc("GET /journal/info", func(w http.ResponseWriter, r *http.Request) {
+		info, err := j.Info(r.Context())
+		answer(w, info, err)
+	})
+	k.mux.HandleFunc("GET /journal/headers", func(w http.ResponseWriter, r *http.Request) { serveBlocks(w, r, j.Headers) })
+	k.mux.HandleFunc("GET /journal/blocks", func(w http.ResponseWriter, r *http.Request) { serveBlocks(w, r, j.Blocks) })
+	k.mux.HandleFunc("GET /journal/checkpoint", func(w http.ResponseWriter, r *http.Request) {
+		before, err := number(r.URL.Query(), "before")
+		if err != nil {
+			refuse(w, http.StatusBadRequest, err)
+			return
+		}
+		snapshot, seq, err := j.Checkpoint(r.Context(), before)
+		answer(w, &checkpointAnswer{Snapshot: snapshot, Seq: seq}, err)
+	})
+}
+
+type checkpointAnswer struct {
+	Snapshot []byte `json:"snapshot"`
+	Seq      uint64 `json:"seq"`
+}
+
+type walk func(ctx context.Context, from, to uint64, fn func(buffer.Block) error) error
+
+func serveBlocks(w http.ResponseWriter, r *http.Request, walk walk) {
+	q := r.URL.Query()
+	from, err := number(q, "from")
+	to, toErr := number(q, "to")
+	if err = errors.Join(err, toErr); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	out := bufio.NewWriterSize(w, 64<<10)
+	enc := gob.NewEncoder(out)
+	err = walk(r.Context(), from, to, func(b buffer.Block) error { return enc.Encode(frame{Block: b}) })
+	last := frame{Last: true}
+	if err != nil {
+		last.Err = err.Error()
+	}
+	_ = enc.Encode(last) // a client that went away needs no end
+	_ = out.Flush()
+}
+
+func number(q url.Values, name string) (uint64, error) {
+	n, err := strconv.ParseUint(q.Get(name), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%q is no block's number", name, q.Get(name))
+	}
+	return n, nil
+}
+
+// askedJournal is the journal of a running gateway.
+type askedJournal struct{ socket string }
+
+// AskJournal is the journal of the gateway that listens at the socket. Nothing is
+// asked yet.
+func AskJournal(socket string) history.Journal { return askedJournal{socket} }
+
+// Info implements history.Journal.
+func (j askedJournal) Info(ctx context.Context) (*history.Info, error) {
+	info := &history.Info{}
+	return info, j.object(ctx, "/journal/info", info)
+}
+
+// Checkpoint implements history.Journal.
+func (j askedJournal) Checkpoint(ctx context.Context, before uint64) ([]byte, uint64, error) {
+	var a checkpointAnswer
+	err := j.object(ctx, "/journal/checkpoint?before="+strconv.FormatUint(before, 10), &a)
+	if len(a.Snapshot) == 0 {
+		a.Snapshot = nil
+	}
+	return a.Snapshot, a.Seq, err
+}
+
+// Headers implements history.Journal.
+func (j askedJournal) Headers(ctx context.Context, from, to uint64, fn func(buffer.Block) error) error {
+	return j.blocks(ctx, "/journal/headers", from, to, fn)
+}
+
+// Blocks implements history.Journal.
+func (j askedJournal) Blocks(ctx context.Context, from, to uint64, fn func(buffer.Block) error) error {
+	return j.blocks(ctx, "/journal/blocks", from, to, fn)
+}
+
+func (j askedJournal) object(ctx context.Context, target string, v any) error {
+	body, err := Ask(ctx, j.socket, http.MethodGet, target)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(v); err != nil {
+		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	}
+	return nil
+}
+
+func (j askedJournal) blocks(ctx context.Context, path string, from, to uint64, fn func(buffer.Block) error) error {
+	body, err := Ask(ctx, j.socket, http.MethodGet, fmt.Sprintf("%s?from=%d&to=%d", path, from, to))
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	for dec := gob.NewDecoder(bufio.NewReaderSize(body, 64<<10)); ; {
+		var f frame
+		if err := dec.Decode(&f); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return errors.New("the gateway stopped in the middle of its answer")
+			}
+			return err
+		}
+		switch {
+		case f.Err != "":
+			return fmt.Errorf("the gateway cannot go on: %s", f.Err)
+		case f.Last:
+			return nil
+		}
+		if err := fn(f.Block); err != nil {
+			return err
+		}
+	}
+}
