@@ -83,6 +83,7 @@ func (c *checker) check() {
 	c.features()
 	c.uplinks()
 	c.sessions()
+	c.echoes()
 }
 
 // within reports a value that the file gives and that is out of range.

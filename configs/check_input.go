@@ -99,6 +99,7 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 	within(c, p+".keep_alive", m.KeepAlive, Duration(time.Second), 65535*Duration(time.Second))
 	within(c, p+".session_expiry", m.SessionExpiry, Duration(time.Second), 3660*Day)
 	within(c, p+".max_payload", m.MaxPayload, 1, 256<<20)
+	within(c, p+".max_series", m.MaxSeries, 1, 1_000_000)
 	if len(m.Subscribe) == 0 && c.places.given(p+".subscribe") {
 		c.fault(p+".subscribe", "", "an MQTT input subscribes to something")
 	}
@@ -112,6 +113,7 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 			}
 		}
 	}
+	c.presence(p+".presence", m)
 	if unpaced > 0 {
 		c.notice(p, "sensors without expect_every (%d): the coverage of their features has no ratio", unpaced)
 	}
@@ -138,6 +140,7 @@ func (c *checker) subscribe(p string, s *Subscribe) (unpaced int) {
 			c.name(p+"."+o.key, o.origin.Text)
 		}
 	}
+	c.format(p, s)
 	named := s.namesSensors()
 	switch {
 	case named:

@@ -79,11 +79,15 @@ func (t *Timestamps) setDefaults(*Config) {
 func (i *Input) setDefaults(*Config) { i.Identity = IdentityAuto }
 
 func (m *MQTTInput) setDefaults(*Config) {
-	m.ReceiveMaximum, m.MaxPayload = 2048, 1<<20
+	m.ReceiveMaximum, m.MaxPayload, m.MaxSeries = 2048, 1<<20, 20_000
 	m.KeepAlive, m.SessionExpiry = Duration(30*time.Second), Day
 }
 
 func (s *Subscribe) setDefaults(*Config) { s.QoS, s.Format = 1, FormatJSON }
+
+func (c *CSV) setDefaults(*Config) { c.Separator = "," }
+
+func (p *Presence) setDefaults(*Config) { p.QoS, p.Gone = 1, []string{"offline"} }
 
 func (s *Sensor) setDefaults(*Config) { s.Type, s.Scale = TypeNumber, 1 }
 

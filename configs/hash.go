@@ -64,6 +64,8 @@ type conversion struct {
 	Unit   string  `json:"unit"`
 	Scale  float64 `json:"scale"`
 	Offset float64 `json:"offset"`
+
+	Map map[string]string `json:"map,omitempty"`
 }
 
 type tuningOf struct {
@@ -115,9 +117,12 @@ func (in *Input) conversions(s *Select) (list []conversion) {
 		return nil
 	}
 	for _, sub := range in.MQTT.Subscribe {
+		if len(sub.Value.Map) > 0 {
+			list = append(list, conversion{Input: in.Name, Sensor: "*", Scale: 1, Map: sub.Value.Map})
+		}
 		for _, x := range sub.Sensors {
-			if (x.Scale != 1 || x.Offset != 0) && s.Sensor.Match(x.Name) {
-				list = append(list, conversion{in.Name, x.Name, x.Unit, x.Scale, x.Offset})
+			if (x.Scale != 1 || x.Offset != 0 || len(x.Map) > 0) && s.Sensor.Match(x.Name) {
+				list = append(list, conversion{in.Name, x.Name, x.Unit, x.Scale, x.Offset, x.Map})
 			}
 		}
 	}

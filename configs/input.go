@@ -66,8 +66,25 @@ type MQTTInput struct {
 	SessionExpiry Duration `yaml:"session_expiry"`
 	// MaxPayload is the size above which a payload is refused unread.
 	MaxPayload Bytes `yaml:"max_payload"`
+	// MaxSeries is how many different sensors there may be; readings of any further
+	// one are refused, counted and reported.
+	MaxSeries int `yaml:"max_series"`
 
 	Subscribe []Subscribe `yaml:"subscribe,required"`
+	Presence  []Presence  `yaml:"presence"`
+}
+
+// Presence is a topic that says whether a device is there: where its last will
+// goes, or its heartbeat. A message that says that the device is gone idles it at
+// once; any other proves it alive (SEMANTICS I4, I7).
+type Presence struct {
+	// Topic is as Subscribe's. It names {device}, unless Device does, or {asset} and
+	// {sensor}.
+	Topic  string   `yaml:"topic,required"`
+	QoS    int      `yaml:"qos"`
+	Device string   `yaml:"device"`
+	Path   string   `yaml:"path"` // of the state in a JSON payload; empty: the payload is it
+	Gone   []string `yaml:"gone"` // the states that mean gone
 }
 
 // TLS is how to prove both ends of a connection. The zero TLS trusts the host's
@@ -88,11 +105,31 @@ type Login struct {
 type Format string
 
 // The payload formats.
-const FormatJSON Format = "json"
+const (
+	FormatJSON      Format = "json"
+	FormatPlain     Format = "plain"     // the payload is the value
+	FormatCSV       Format = "csv"       // lines with columns
+	FormatInflux    Format = "influx"    // InfluxDB line protocol
+	FormatSenML     Format = "senml"     // RFC 8428
+	FormatSparkplug Format = "sparkplug" // Eclipse Sparkplug B
+)
 
-// Subscribe is one topic filter and what its payloads mean. Paths are gjson
-// paths. With Each they are looked up in the array's element first, then in the
-// whole message.
+// CSV is how lines are written.
+type CSV struct {
+	Columns   []string `yaml:"columns"` // in order; none: the first line of each payload names them
+	Separator string   `yaml:"separator"`
+}
+
+// Waveform says that values are arrays of samples, evenly spaced from the
+// element's time on: by Rate, samples a second, or by Step, the time between two.
+type Waveform struct {
+	Rate Origin    `yaml:"rate"` // a number, or the path of one
+	Step TimeField `yaml:"step"`
+}
+
+// Subscribe is one topic filter and what its payloads mean. In JSON, paths are
+// gjson paths; with Each they are looked up in the array's element first, then in
+// the whole message. Elsewhere they are the names of columns, tags and fields.
 type Subscribe struct {
 	// Topic is an MQTT filter in which a level may also be {asset}, {device},
 	// {sensor} or {lifecycle}: it matches like + and names that part.
@@ -100,6 +137,9 @@ type Subscribe struct {
 	QoS    int    `yaml:"qos"`   // 0 to 2; only 1 and 2 are kept by the broker until we have them
 	Share  string `yaml:"share"` // group of a shared subscription; empty: not shared
 	Format Format `yaml:"format"`
+	CSV    CSV    `yaml:"csv"`
+	// Waveform, if not nil: values are arrays of samples.
+	Waveform *Waveform `yaml:"waveform"`
 	// Each is the path of an array of readings; "@this" where the payload is the
 	// array. Empty: the payload is one object.
 	// An object there has a member per reading.
@@ -128,8 +168,16 @@ type Subscribe struct {
 // namesSensors reports whether topic or payload name the sensor, so that Value
 // holds; else every sensor has a field of its own.
 func (s *Subscribe) namesSensors() bool {
-	return s.Sensor.Given() || slices.Contains(strings.Split(s.Topic, "/"), "{sensor}") ||
-		s.Each != "" && (len(s.Sensors) == 0 || s.Value.Path != "")
+	if s.Sensor.Given() || slices.Contains(strings.Split(s.Topic, "/"), "{sensor}") {
+		return true
+	}
+	switch s.Format {
+	case FormatSenML, FormatSparkplug:
+		return true
+	case FormatCSV, FormatInflux:
+		return len(s.Sensors) == 0
+	}
+	return s.Each != "" && (len(s.Sensors) == 0 || s.Value.Path != "")
 }
 
 // Field is a place in the payload.
@@ -139,7 +187,7 @@ type Field struct {
 
 // TimeField is the place of the source time; the zero TimeField is none.
 type TimeField struct {
-	Path string `yaml:"path,required"`
+	Path string `yaml:"path"` // Influx has none
 	// Unit is that of a number since 1970; reading.UnitNone (rfc3339 in the file)
 	// declares text.
 	Unit reading.TimeUnit `yaml:"unit"`
@@ -159,6 +207,8 @@ type ValueField struct {
 	Type ValueType `yaml:"type"` // empty: any
 	// Unit is UCUM, or the path of a field with it.
 	Unit Origin `yaml:"unit"`
+	// Map is as a Sensor's.
+	Map map[string]string `yaml:"map"`
 }
 
 // Origin is a name that is read from the payload ({path: …}) or written out (a
@@ -177,6 +227,9 @@ type Sensor struct {
 	Path string    `yaml:"path"` // default: the sensor's name
 	Unit string    `yaml:"unit"` // UCUM; empty: as Value says
 	Type ValueType `yaml:"type"`
+	// Map gives what values as sent mean, as Type says; one that is not in it stands
+	// for itself. It goes before Scale.
+	Map map[string]string `yaml:"map"`
 	// Range, if not nil, is the span of possible values after scaling, ends
 	// included; a value outside is bad.
 	Range  *Range  `yaml:"range"`

@@ -101,7 +101,9 @@ func (Identity) values() []string { return []string{string(IdentityAuto), string
 func (TimeUse) values() []string {
 	return []string{string(UseSource), string(UseServer), string(UseIngest)}
 }
-func (Format) values() []string  { return []string{string(FormatJSON)} }
+func (Format) values() []string {
+	return []string{string(FormatJSON), string(FormatPlain), string(FormatCSV), string(FormatInflux), string(FormatSenML), string(FormatSparkplug)}
+}
 func (NewTags) values() []string { return []string{string(NewTagsReport), string(NewTagsAdd)} }
 
 func (Security) values() []string {

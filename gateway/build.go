@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"tidemark/buffer"
 	"tidemark/clock"
@@ -25,20 +26,28 @@ func clockConfig(c *configs.Config) clock.Config {
 	return out
 }
 
-// mqttConfig builds the reader's configuration. stale are the topic filters that
-// an earlier configuration subscribed to.
-func mqttConfig(c *configs.Config, in *configs.Input, stale []string, onStall func()) mqtt.Config {
+// remembered is what the store knows of an input's reader from before.
+type remembered struct {
+	filters []string // that an earlier configuration subscribed to
+	memory  []byte   // the reader's own
+}
+
+// mqttConfig builds the reader's configuration.
+func mqttConfig(c *configs.Config, in *configs.Input, known remembered, onStall func()) mqtt.Config {
 	m := in.MQTT
 	target := m.URL.URL
 	out := mqtt.Config{
 		Input: in.Name, URL: &target, ClientID: m.ClientID, Login: login(m.Login),
 		ReceiveMaximum: uint16(m.ReceiveMaximum), KeepAlive: m.KeepAlive.Std(), SessionExpiry: m.SessionExpiry.Std(),
-		MaxPayload: int(m.MaxPayload), CatchUpMax: c.Limits.CatchupMax.Std(),
-		Zone: in.Timestamps.Zone.Location, StaleFilters: stale, Assets: assets(c), OnStall: onStall,
+		MaxPayload: int(m.MaxPayload), MaxSeries: m.MaxSeries, CatchUpMax: c.Limits.CatchupMax.Std(),
+		Zone: in.Timestamps.Zone.Location, StaleFilters: known.filters, Memory: known.memory, Assets: assets(c), OnStall: onStall,
 		TLS: m.TLS.Load,
 	}
 	for i := range m.Subscribe {
 		out.Subscriptions = append(out.Subscriptions, subscription(&m.Subscribe[i]))
+	}
+	for _, p := range m.Presence {
+		out.Presence = append(out.Presence, mqtt.Presence{Topic: p.Topic, QoS: byte(p.QoS), Device: p.Device, Path: p.Path, Gone: p.Gone})
 	}
 	return out
 }
@@ -71,17 +80,26 @@ var valueTypes = map[configs.ValueType]mqtt.Type{
 	"": mqtt.AnyType, configs.TypeNumber: mqtt.Number, configs.TypeBool: mqtt.Bool, configs.TypeText: mqtt.Text,
 }
 
+var formats = map[configs.Format]mqtt.Format{
+	configs.FormatJSON: mqtt.JSON, configs.FormatPlain: mqtt.Plain, configs.FormatCSV: mqtt.CSV,
+	configs.FormatInflux: mqtt.Influx, configs.FormatSenML: mqtt.SenML, configs.FormatSparkplug: mqtt.Sparkplug,
+}
+
 func subscription(s *configs.Subscribe) mqtt.Subscription {
 	out := mqtt.Subscription{
-		Topic: s.Topic, Share: s.Share, QoS: byte(s.QoS), Each: s.Each,
+		Topic: s.Topic, Share: s.Share, QoS: byte(s.QoS), Format: formats[s.Format], Each: s.Each, Columns: s.CSV.Columns,
 		TimePath: s.Time.Path, TimeUnit: s.Time.Unit, IDPath: s.ID.Path, SeqPath: s.Seq.Path,
 		QualityPath: s.Quality.Path, QualityMap: s.Quality.Map,
 		Asset: origin(s.Asset), Device: origin(s.Device), Lifecycle: origin(s.Lifecycle), Sensor: origin(s.Sensor),
-		Value: mqtt.Value{Path: s.Value.Path, Type: valueTypes[s.Value.Type], Unit: origin(s.Value.Unit)},
+		Value: mqtt.Value{Path: s.Value.Path, Type: valueTypes[s.Value.Type], Unit: origin(s.Value.Unit), Map: s.Value.Map},
+	}
+	out.Separator, _ = utf8.DecodeRuneInString(s.CSV.Separator)
+	if w := s.Waveform; w != nil {
+		out.Waveform = &mqtt.Waveform{Rate: origin(w.Rate), StepPath: w.Step.Path, StepUnit: w.Step.Unit}
 	}
 	for _, f := range s.Sensors {
 		sensor := mqtt.Sensor{
-			Name: f.Name, Path: f.Path, Unit: f.Unit, Type: valueTypes[f.Type], Scale: f.Scale, Offset: f.Offset,
+			Name: f.Name, Path: f.Path, Unit: f.Unit, Type: valueTypes[f.Type], Map: f.Map, Scale: f.Scale, Offset: f.Offset,
 		}
 		if f.Range != nil {
 			sensor.Range = &[2]float64{f.Range.Low, f.Range.High}

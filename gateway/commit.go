@@ -143,6 +143,7 @@ const (
 	metaClock   = "clock"   // what the clock must know after a restart
 	metaSources = "sources" // what is known of the sources' clocks
 	metaConfig  = "config"  // the engine's configuration in force, in its own form
+	metaMemory  = "memory/" // and the input's name: what its reader must know after a restart
 
 	metaLastGood = "last_good" // the configuration file that was last served without a fault
 )
@@ -152,6 +153,9 @@ func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
 	c.Meta = map[string][]byte{metaLedger: p.ledger.encode(), metaConfig: p.config, metaFilters: p.filters}
 	if p.lastGood != nil {
 		c.Meta[metaLastGood] = p.lastGood
+	}
+	for input, memory := range p.memories {
+		c.Meta[metaMemory+input] = memory
 	}
 	if now := p.now(); p.clockDirty || now-p.clockSaved >= time.Minute {
 		c.Meta[metaClock] = p.clk.Persist()

@@ -33,6 +33,7 @@ type pipeline struct {
 	inputs   []string          // names, in order
 	filters  []byte            // metaFilters
 	lastGood []byte            // metaLastGood, nil to keep what is there
+	memories map[string][]byte // by input: what its reader must know after a restart
 	config   []byte            // metaConfig
 	sends    bool              // records go to the outbox only if somebody fetches them
 	log      zerolog.Logger
@@ -193,6 +194,9 @@ func (p *pipeline) add(pc reading.Parcel) {
 	for _, j := range pc.Rejects {
 		p.rejects = append(p.rejects, rejected{pc.Input, j})
 	}
+	if pc.Memory != nil {
+		p.memories[pc.Input] = pc.Memory
+	}
 	if pc.Source != nil {
 		p.acks[pc.Source] = pc.Token
 	}
@@ -336,6 +340,7 @@ func (p *pipeline) reset() {
 	p.batch.Readings = p.batch.Readings[:0]
 	p.batch.Marks = p.batch.Marks[:0]
 	p.batch.Config = nil
+	clear(p.memories)
 	p.rejects = p.rejects[:0]
 	p.events, p.evidence = nil, nil
 	p.parcels, p.pendingInBatch, p.stalled, p.resolve.inBatch = 0, 0, false, false

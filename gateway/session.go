@@ -111,7 +111,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	}
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
-		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
+		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, memories: map[string][]byte{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
 		config: s.store.Meta(metaConfig), lastGood: lastGood(c), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
@@ -177,7 +177,7 @@ func (s *session) addReaders() error {
 		if in.MQTT == nil {
 			continue
 		}
-		r, err := mqtt.New(mqttConfig(s.cfg, in, stale[in.Name], s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
+		r, err := mqtt.New(mqttConfig(s.cfg, in, remembered{stale[in.Name], s.store.Meta(metaMemory + in.Name)}, s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,9 @@ type Parcel struct {
 	Readings []Reading
 	Marks    []Mark
 	Rejects  []Reject
+	// Memory, if not nil, is what the source must know after a restart, in its own
+	// form. It is written in the same commit as the parcel.
+	Memory []byte
 	// Source is told when the parcel is on disk; nil if it does not wait.
 	Source Source
 	// Token grows by one with each parcel of its Source.

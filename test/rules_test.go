@@ -48,7 +48,7 @@ var rooms = []room{
 		"whom to believe is decided by certificates alone, whatever they are shown for"},
 	{"configs", []string{"reading"}, []string{"go.yaml.in/yaml/v4"},
 		"a configuration is data: it is checked without any of the rooms that it configures"},
-	{"gateway/mqtt", []string{"reading", "internal/broker"}, []string{"github.com/eclipse/paho.golang", "github.com/tidwall/gjson", "github.com/rs/zerolog", "golang.org/x/"},
+	{"gateway/mqtt", []string{"reading", "internal/broker"}, []string{"github.com/eclipse/paho.golang", "github.com/tidwall/gjson", "google.golang.org/protobuf/encoding/protowire", "github.com/rs/zerolog", "golang.org/x/"},
 		"a reader brings readings to a sink and knows neither store nor uplink nor the configuration's file"},
 	{"gateway/opcua", []string{"reading", "internal/pki"}, []string{"github.com/gopcua/opcua", "github.com/rs/zerolog", "golang.org/x/"},
 		"a reader brings readings to a sink and knows neither store nor uplink nor the configuration's file"},

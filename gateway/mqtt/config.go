@@ -40,6 +40,9 @@ type Config struct {
 	// MaxPayload is the size in bytes above which a payload is rejected unread;
 	// default 1 MiB.
 	MaxPayload int
+	// MaxSeries is how many different sensors the input may have; readings of any
+	// further one are rejected. Default 20,000.
+	MaxSeries int
 	// CatchUpMax bounds how long a resumed session counts as catching up; default
 	// 10 min.
 	CatchUpMax time.Duration
@@ -49,6 +52,10 @@ type Config struct {
 
 	// Subscriptions in order: a topic belongs to the first one that matches it.
 	Subscriptions []Subscription
+	// Presence are topics that say whether a device is there.
+	Presence []Presence
+	// Memory is the last Parcel.Memory of this input that was committed; nil: none.
+	Memory []byte
 	// StaleFilters are topic filters that an earlier configuration subscribed to
 	// under this client id (Reader.Filters of then). Those that are no longer
 	// configured are unsubscribed.
@@ -84,15 +91,21 @@ type Origin struct{ Path, Text string }
 // Given reports whether there is an origin.
 func (o Origin) Given() bool { return o != Origin{} }
 
-// Subscription is a topic filter and what its JSON payloads mean. Paths are gjson
-// paths; except for values they are looked up in the element first, then in the
-// whole message.
+// Subscription is a topic filter and what its payloads mean. Paths are gjson paths
+// in JSON, which except for values are looked up in the element first, then in the
+// whole message; elsewhere they are the names of columns, tags and fields.
 type Subscription struct {
 	// Topic is an MQTT filter in which a level may also be {asset}, {device},
 	// {sensor} or {lifecycle}: it matches like + and names that part.
 	Topic string
 	Share string // group of a shared subscription; empty: not shared
 	QoS   byte
+
+	Format    Format
+	Columns   []string // of CSV, in order; nil: the first line of each payload names them
+	Separator rune     // of CSV; 0 is a comma
+	Waveform  *Waveform
+
 	// Each is the path of an array of readings, or of an object with a member per
 	// reading; "@this" is the payload itself. Empty: the payload is one element.
 	Each string
@@ -124,7 +137,8 @@ type Subscription struct {
 type Value struct {
 	Path string // empty: the element itself
 	Type Type
-	Unit Origin // UCUM
+	Unit Origin            // UCUM
+	Map  map[string]string // as of a Sensor
 }
 
 // Sensor is what is known of one sensor. value = raw·Scale + Offset.
@@ -133,6 +147,9 @@ type Sensor struct {
 	Path string // default: the name
 	Unit string // UCUM; empty: as Value says
 	Type Type
+	// Map gives what values mean, as Type says; one that is not in it stands for
+	// itself. It goes before Scale.
+	Map map[string]string
 	// Range, if not nil, is the span of possible values after scaling, ends
 	// included; a value outside has bad quality.
 	Range         *[2]float64
@@ -158,6 +175,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SessionExpiry, 24*time.Hour)
 	setDefault(&c.ReceiveMaximum, 2048)
 	setDefault(&c.MaxPayload, 1<<20)
+	setDefault(&c.MaxSeries, 20_000)
 	setDefault(&c.CatchUpMax, 10*time.Minute)
 	return c
 }

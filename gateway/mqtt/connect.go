@@ -53,6 +53,7 @@ func (r *Reader) connect(ctx context.Context) (*connection, error) {
 			var up context.Context
 			up, c.unsubscribe = context.WithCancel(ctx)
 			c.subs.Go(func() { r.subscribe(up, m) })
+			c.subs.Go(func() { r.askRebirths(up, m) })
 		},
 		OnConnectionDown: func() bool {
 			c.unsubscribe()
@@ -205,11 +206,17 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 // subscribeOnce reports whether every subscription stands.
 func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManager) bool {
 	var s paho.Subscribe
-	for _, sub := range r.decoder.router.subs {
+	add := func(filter string, qos byte) {
 		s.Subscriptions = append(s.Subscriptions, paho.SubscribeOptions{
-			Topic: sub.filter, QoS: sub.QoS,
+			Topic: filter, QoS: qos,
 			RetainHandling: 1, // what is retained comes with a new subscription, not with each connection
 		})
+	}
+	for _, sub := range r.decoder.router.subs {
+		add(sub.filter, sub.QoS)
+	}
+	for _, p := range r.decoder.router.presence {
+		add(p.filter, p.QoS)
 	}
 	ack, err := m.Subscribe(ctx, &s)
 	if ctx.Err() != nil {
@@ -244,4 +251,33 @@ func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManage
 func (r *Reader) refuse(filter, why string) {
 	r.refusals[filter] = why
 	r.log.Debug().Str("filter", filter).Str("problem", why).Msg("a subscription does not stand as asked")
+}
+
+// ask has edge nodes asked to be born again. What is one too many now is asked
+// again later, since the decoder goes on asking.
+func (r *Reader) ask(topics []string) {
+	for _, topic := range topics {
+		select {
+		case r.asks <- topic:
+		default:
+		}
+	}
+}
+
+// askRebirths publishes the requests to Sparkplug's edge nodes while the connection
+// is up.
+func (r *Reader) askRebirths(ctx context.Context, m *autopaho.ConnectionManager) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case topic := <-r.asks:
+			payload := AppendRebirth(nil, uint64(r.clk.Now().WallNS/1e6))
+			if _, err := m.Publish(ctx, &paho.Publish{Topic: topic, Payload: payload}); err != nil {
+				r.log.Debug().Err(err).Str("topic", topic).Msg("a rebirth could not be asked for")
+				continue
+			}
+			r.log.Debug().Str("topic", topic).Msg("an edge node is asked to be born again")
+		}
+	}
 }

@@ -1,12 +1,11 @@
 package mqtt
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unsafe"
-
-	"github.com/tidwall/gjson"
 
 	"tidemark/reading"
 )
@@ -30,14 +29,17 @@ type Message struct {
 
 // Limits of a message, so that a hostile one costs bounded time and memory.
 const (
-	maxDepth      = 512     // levels of nesting
-	depthUnproven = 2 << 10 // bytes below which nesting cannot hurt
-	maxName       = 1 << 10 // bytes of a name or an id
-	maxExcerpt    = 256     // bytes of a payload that are kept as evidence
-	maxDetailed   = 16      // rejects of one message that are described
-	spillAt       = 1 << 10 // readings and rejects of a parcel before spill
-	maxUnits      = 1 << 10 // different units that are remembered
+	maxName     = 1 << 10 // bytes of a name or an id
+	maxExcerpt  = 256     // bytes of a payload that are kept as evidence
+	maxDetailed = 16      // rejects of one message that are described
+	spillAt     = 1 << 10 // readings and rejects of a parcel before spill
+	maxUnits    = 1 << 10 // different units that are remembered
 )
+
+// format reads the payloads of one kind. It goes over the elements of the message
+// at hand: for each it fills the slots, begins the element, and hands its values
+// on by name or as fields.
+type format interface{ read(*Decoder) }
 
 // Decoder turns messages into readings. It is not safe for concurrent use.
 type Decoder struct {
@@ -53,49 +55,74 @@ type Decoder struct {
 	out      *reading.Parcel
 	spill    func()
 	route    *route
-	root     gjson.Result
-	around   [metaSlots]gjson.Result // the message's own fields, once looked up
-	looked   bool
+	around   []field // what stands around the elements, if enclosed
+	enclosed bool
 	rejected int
-	slots    []gjson.Result // of the element at hand
-	raw      string         // of the element at hand
+	raw      string // of the element at hand
+
+	// Of the element at hand.
+	slots []field
+	base  reading.Reading
+	names *names
+	own   names // what names points to, where the element names something itself
 }
 
 // NewDecoder prepares a decoder for the subscriptions of cfg. Its error names the
 // topic and the remedy.
 func NewDecoder(cfg Config) (*Decoder, error) {
+	cfg = cfg.withDefaults()
 	r, err := newRouter(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.edges.remember(cfg.Memory); err != nil {
+		return nil, fmt.Errorf("what was remembered of births cannot be read: %w", err)
 	}
 	n := fixedSlots
 	for _, s := range r.subs {
 		n = max(n, fixedSlots+len(s.Sensors))
 	}
-	return &Decoder{zone: cfg.Zone, router: r, boundNS: -1, units: recent[string, string]{max: maxUnits}, slots: make([]gjson.Result, n)}, nil
+	return &Decoder{zone: cfg.Zone, router: r, boundNS: -1, units: recent[string, string]{max: maxUnits},
+		slots: make([]field, n), around: make([]field, metaSlots+1)}, nil
 }
 
-// Decode appends what m holds to out: a reading for each value, and a reject for
-// whatever is none. One bad element does not stop the others. Nothing of m is
-// kept. spill, if not nil, is called between elements when out has grown large;
-// it may take and empty out.
+// Decode appends what m holds to out: a reading for each value, a mark for what it
+// says of a device's presence, and a reject for whatever is none of these. One bad
+// element does not stop the others. Nothing of m is kept. spill, if not nil, is
+// called between elements when out has grown large; it may take and empty out.
 func (d *Decoder) Decode(m *Message, out *reading.Parcel, spill func()) {
-	d.msg, d.out, d.spill, d.rejected, d.looked = m, out, spill, 0, false
+	d.msg, d.out, d.spill, d.rejected, d.enclosed = m, out, spill, 0, false
 	if m.At.BoundNS != d.boundNS {
 		d.boundNS, d.bound = m.At.BoundNS, reading.MakeBound(m.At.BoundNS)
 	}
 	d.raw = view(m.Payload)
+	d.router.at(m.At.BootNS)
 	d.route = d.router.route(view(m.Topic))
-	if d.route == nil {
+	switch {
+	case d.route == nil:
 		d.reject(reading.Unmatched, "topic_unmatched", "no subscription is for this topic; if it is an earlier one's, the broker's session still has it", "")
-		return
+	case d.route.sub == nil:
+		d.present()
+	case len(d.raw) == 0:
+		d.malformed("empty_payload", "the payload is empty, as when a retained message is deleted")
+	default:
+		d.route.sub.format.read(d)
 	}
-	if d.parse() {
-		d.message()
-	}
-	d.msg, d.out, d.spill, d.root, d.raw = nil, nil, nil, gjson.Result{}, ""
+	d.msg, d.out, d.spill, d.raw = nil, nil, nil, ""
 	clear(d.slots)
-	clear(d.around[:])
+	clear(d.around)
+}
+
+// Memory is what must be written with the readings so far, for the Config of the
+// next start; nil: nothing has changed.
+func (d *Decoder) Memory() []byte { return d.router.edges.memory() }
+
+// Rebirths returns the topics on which a Sparkplug edge node is to be asked to be
+// born again, each once.
+func (d *Decoder) Rebirths() []string {
+	topics := d.router.edges.asking
+	d.router.edges.asking = nil
+	return topics
 }
 
 // TooLarge appends the reject of a message of size bytes that was not read;
@@ -109,121 +136,36 @@ func (d *Decoder) TooLarge(m *Message, size, limit int, out *reading.Parcel) {
 // view is b as a string that lives no longer than b stays unchanged.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// parse checks that the payload is JSON, of bounded depth.
-func (d *Decoder) parse() bool {
-	switch {
-	case len(d.raw) == 0:
-		d.reject(reading.Malformed, "empty_payload", "the payload is empty, as when a retained message is deleted", "")
-		return false
-	case len(d.raw) > depthUnproven && depth(d.raw) > maxDepth:
-		d.reject(reading.Malformed, "too_deep", "nested deeper than "+strconv.Itoa(maxDepth)+" levels", "")
-		return false
+// breathe lets a parcel go that has grown large.
+func (d *Decoder) breathe() {
+	if d.spill != nil && len(d.out.Readings)+len(d.out.Rejects) >= spillAt {
+		d.spill()
 	}
-	if !gjson.Valid(d.raw) {
-		mended, ok := mendNumbers(d.raw)
-		if !ok || !gjson.Valid(mended) {
-			d.reject(reading.Malformed, "not_json", "the payload is no JSON; send JSON, or declare another format", "")
-			return false
-		}
-		d.raw = mended
-	}
-	d.root = gjson.Parse(d.raw)
-	return true
 }
 
-// depth returns how deep brackets are nested, those in strings not counted.
-func depth(s string) int {
-	now, most := 0, 0
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '{', '[':
-			now++
-			most = max(most, now)
-		case '}', ']':
-			now--
-		case '"':
-			for i++; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		}
-	}
-	return most
+// extent is how much was made of a message.
+type extent struct{ readings, rejects, rejected int }
+
+func (d *Decoder) mark() extent {
+	return extent{len(d.out.Readings), len(d.out.Rejects), d.rejected}
 }
 
-// mendNumbers quotes the NaN and Infinity that some encoders write where JSON has
-// no number, so that the rest of the message is not lost for it.
-func mendNumbers(s string) (string, bool) {
-	var b strings.Builder
-	from := 0
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			for i++; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		case 'N', 'I', '-':
-			if n := nonFiniteToken(s[i:]); n > 0 {
-				b.WriteString(s[from:i])
-				b.WriteString(`"` + s[i:i+n] + `"`)
-				from = i + n
-				i += n - 1
-			}
-		}
-	}
-	if from == 0 {
-		return "", false
-	}
-	b.WriteString(s[from:])
-	return b.String(), true
+// rollback takes back what was made since.
+func (d *Decoder) rollback(e extent) {
+	clear(d.out.Readings[e.readings:])
+	clear(d.out.Rejects[e.rejects:])
+	d.out.Readings, d.out.Rejects, d.rejected = d.out.Readings[:e.readings], d.out.Rejects[:e.rejects], e.rejected
 }
 
-func nonFiniteToken(s string) int {
-	for _, t := range [...]string{"NaN", "Infinity", "-Infinity", "-NaN"} {
-		if strings.HasPrefix(s, t) {
-			return len(t)
-		}
-	}
-	return 0
+// clear returns empty slots for the next element.
+func (d *Decoder) clear() []field {
+	slots := d.slots[:fixedSlots+len(d.route.sub.Sensors)]
+	clear(slots)
+	return slots
 }
 
-// message goes over the elements of the message at hand.
-func (d *Decoder) message() {
-	sub := d.route.sub
-	if sub.Each == "" {
-		d.element(d.root, -1, "")
-		return
-	}
-	each := d.root
-	if sub.Each != "@this" {
-		each = d.root.Get(sub.Each)
-	}
-	switch {
-	case each.IsArray():
-	case each.IsObject() && sub.naming == byKey:
-	case each.IsObject():
-		d.element(each, -1, "")
-		return
-	case !each.Exists():
-		d.reject(reading.Malformed, "field_missing", "there is nothing at each, "+sub.Each, "")
-		return
-	default:
-		d.reject(reading.Malformed, "not_an_array", "what is at each, "+sub.Each+", is neither array nor object", "")
-		return
-	}
-	i := 0
-	each.ForEach(func(key, value gjson.Result) bool {
-		if d.spill != nil && len(d.out.Readings)+len(d.out.Rejects) >= spillAt {
-			d.spill()
-		}
-		d.element(value, i, key.Str)
-		i++
-		return true
-	})
-}
+// malformed rejects what cannot be read of the message at hand.
+func (d *Decoder) malformed(code, detail string) { d.reject(reading.Malformed, code, detail, "") }
 
 // reject appends a reject of the element at hand.
 func (d *Decoder) reject(kind reading.RejectKind, code, detail, id string) {
@@ -241,3 +183,6 @@ func (d *Decoder) reject(kind reading.RejectKind, code, detail, id string) {
 }
 
 func excerpt(s string) []byte { return []byte(s[:min(len(s), maxExcerpt)]) }
+
+// short is the beginning of what a sentence repeats, as text of its own.
+func short(s string) string { return strings.Clone(s[:min(len(s), 40)]) }

@@ -4,193 +4,191 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"tidemark/reading"
 )
 
-// element reads one element of the message at hand. index is its place under
-// each, -1 if the message is one element; key is its name in an object.
-func (d *Decoder) element(e gjson.Result, index int, key string) {
+// begin reads what holds for all values of the element whose fields are in the
+// slots. index is its place among the message's elements, -1 if it is the only
+// one. It returns false where the element is rejected as a whole.
+func (d *Decoder) begin(index int) bool {
 	sub := d.route.sub
-	if index >= 0 {
-		d.raw = e.Raw
-	}
-	sub.plan.find(e, d.slots[:fixedSlots+len(sub.Sensors)])
-	base := reading.Reading{
+	d.base = reading.Reading{
 		Source:   reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull},
 		ServerNS: reading.NoTime,
 		IngestNS: d.msg.At.WallNS,
 		Stamp:    reading.Stamp{IngestBound: d.bound, Clock: d.msg.At.Segment},
 	}
 	if d.msg.Retain {
-		base.Delivery |= reading.Initial
+		d.base.Delivery |= reading.Initial
 	}
 	if d.msg.Dup {
-		base.Delivery |= reading.Redelivered
+		d.base.Delivery |= reading.Redelivered
 	}
-	if v := d.meta(slotTime); v.Exists() {
-		base.Source = inZone(sourceTime(v, sub.TimeUnit), d.zone)
+	if v := d.meta(slotTime); v.exists() {
+		d.base.Source = inZone(sourceTime(v, sub.TimeUnit), d.zone)
 	}
-	if v := d.meta(slotQuality); v.Exists() {
-		base.Quality = levelOf(v, sub.QualityMap)
+	if v := d.meta(slotQuality); v.exists() {
+		d.base.Quality = levelOf(v, sub.QualityMap)
 	}
-	d.identity(&base, index)
-	n := &d.route.names
-	if !sub.fixed {
-		own, ok := d.names(base.ID)
-		if !ok {
-			return
-		}
-		n = &own
-	}
-	if sub.naming == byField {
-		d.fields(&base, n)
-		return
-	}
-	d.named(&base, n, e, key)
+	d.identity(index)
+	d.names = &d.route.names
+	return sub.fixed || d.naming()
 }
 
 // meta returns a field that may stand in the element or around it.
-func (d *Decoder) meta(slot int) gjson.Result {
-	if v := d.slots[slot]; v.Exists() || d.route.sub.Each == "" || d.route.sub.plan.paths[slot] == "" {
+func (d *Decoder) meta(slot int) field {
+	if v := d.slots[slot]; v.exists() || !d.enclosed {
 		return v
-	}
-	if !d.looked {
-		d.looked = true
-		d.route.sub.plan.around(d.root, d.around[:])
 	}
 	return d.around[slot]
 }
 
 // identity reads the event id and the sequence number (SEMANTICS D1).
-func (d *Decoder) identity(r *reading.Reading, index int) {
-	if v := d.meta(slotID); v.Exists() {
-		if id, ok := word(v); ok && id != "" && len(id) <= maxName {
+func (d *Decoder) identity(index int) {
+	if v := d.meta(slotID); v.exists() {
+		if id, ok := v.word(); ok && id != "" && len(id) <= maxName {
 			if index >= 0 {
-				r.ID = id + "#" + strconv.Itoa(index)
+				d.base.ID = id + "#" + strconv.Itoa(index)
 			} else {
-				r.ID = strings.Clone(id)
+				d.base.ID = strings.Clone(id)
 			}
 		}
 	}
-	if v := d.meta(slotSeq); v.Exists() {
-		text, _ := word(v)
+	if v := d.meta(slotSeq); v.exists() {
+		text, _ := v.word()
 		if seq, ok := parseDecimal(text); ok && seq.exp == 0 && !seq.neg && !seq.full {
-			r.Seq, r.HasSeq = seq.digits, true
+			d.base.Seq, d.base.HasSeq = seq.digits, true
 		}
 	}
 }
 
-// word is the text of a string, number or boolean.
-func word(v gjson.Result) (string, bool) {
-	switch v.Type {
-	case gjson.String:
-		return v.Str, true
-	case gjson.Number, gjson.True, gjson.False:
-		return v.Raw, true
-	}
-	return "", false
-}
-
-// names completes the route's names from the element.
-func (d *Decoder) names(id string) (n names, ok bool) {
-	n = d.route.names
+// naming completes the route's names from the element.
+func (d *Decoder) naming() bool {
+	d.own = d.route.names
+	d.names = &d.own
 	for _, w := range [...]struct {
 		part     part
 		slot     int
 		required bool
 	}{{assetPart, slotAsset, true}, {devicePart, slotDevice, true}, {lifecyclePart, slotLifecycle, false}} {
-		if d.route.sub.plan.paths[w.slot] == "" {
+		path := d.route.sub.plan.paths[w.slot]
+		if path == "" {
 			continue
 		}
-		text, found := word(d.meta(w.slot))
+		text, found := d.meta(w.slot).word()
 		switch {
 		case len(text) > maxName:
-			d.tooLong(id)
-			return n, false
+			d.tooLong()
+			return false
 		case found && text != "":
-			n[w.part] = text
+			d.own[w.part] = text
 		case w.required:
-			d.missing(id, d.route.sub.plan.paths[w.slot])
-			return n, false
+			d.missing(path)
+			return false
 		}
 	}
-	return n, true
+	return true
 }
 
-func (d *Decoder) missing(id, path string) {
-	d.reject(reading.Malformed, "field_missing", "there is nothing at "+path+"; send it, or mend the path", id)
+func (d *Decoder) missing(path string) {
+	d.reject(reading.Malformed, "field_missing", "there is nothing at "+path+"; send it, or mend the path", d.base.ID)
 }
 
-func (d *Decoder) tooLong(id string) {
-	d.reject(reading.Malformed, "name_too_long", "a name has more than "+strconv.Itoa(maxName)+" bytes", id)
+func (d *Decoder) tooLong() {
+	d.reject(reading.Malformed, "name_too_long", "a name has more than "+strconv.Itoa(maxName)+" bytes", d.base.ID)
 }
 
 // fields reads an element with a field for each sensor. A field that is not
 // there is no fault as long as another one is.
-func (d *Decoder) fields(base *reading.Reading, n *names) {
+func (d *Decoder) fields() {
 	sub := d.route.sub
 	found := false
 	for i := range sub.Sensors {
 		v := d.slots[fixedSlots+i]
-		if !v.Exists() {
+		if !v.exists() {
 			continue
 		}
 		found = true
-		var id *tagID
+		var id *series
 		if d.route.ids != nil {
 			id = d.route.ids[i]
 		}
-		if id == nil {
-			id = d.router.tag(tagKey{sub, n[assetPart], n[devicePart], n[lifecyclePart], sub.Sensors[i].Name})
-			if d.route.ids != nil {
-				d.route.ids[i] = id
-			}
+		if id = d.known(id, sub.Sensors[i].Name); id == nil {
+			continue
 		}
-		d.reading(base, id, i, v)
+		if d.route.ids != nil {
+			d.route.ids[i] = id
+		}
+		d.value(id, i, v)
 	}
 	if !found {
-		d.reject(reading.Malformed, "field_missing", "none of the sensors is there; mend sensors.*.path", base.ID)
+		d.reject(reading.Malformed, "field_missing", "none of the sensors is there; mend sensors.*.path", d.base.ID)
 	}
 }
 
-// named reads an element of one sensor.
-func (d *Decoder) named(base *reading.Reading, n *names, e gjson.Result, key string) {
+// named reads an element of one sensor. key is its name unless the topic or the
+// element has it; e is its value unless that stands in a slot.
+func (d *Decoder) named(key string, e field) {
 	sub := d.route.sub
-	name := n[sensorPart]
-	if sub.naming == byKey {
-		name = key
-	} else if path := sub.plan.paths[slotSensor]; path != "" {
-		var ok bool
-		if name, ok = word(d.slots[slotSensor]); !ok || name == "" {
-			if name, ok = word(d.meta(slotSensor)); !ok || name == "" {
-				d.missing(base.ID, path)
+	var id *series
+	if name, bySlot := d.names[sensorPart], sub.plan.paths[slotSensor]; key == "" && bySlot == "" {
+		if id = d.known(d.route.only, name); sub.fixed {
+			d.route.only = id
+		}
+	} else {
+		if key == "" {
+			var ok bool
+			if key, ok = d.meta(slotSensor).word(); !ok || key == "" {
+				d.missing(bySlot)
 				return
 			}
 		}
+		if len(key) > maxName {
+			d.tooLong()
+			return
+		}
+		if sub.fixed {
+			id = d.route.named[key]
+		}
+		if found := d.known(id, key); found != id {
+			if id = found; id != nil && sub.fixed {
+				d.route.remember(id)
+			}
+		}
 	}
-	if len(name) > maxName {
-		d.tooLong(base.ID)
+	if id == nil {
 		return
 	}
-	id := d.router.tag(tagKey{sub, n[assetPart], n[devicePart], n[lifecyclePart], name})
 	if id.sensor < 0 && len(sub.Sensors) > 0 {
-		d.reject(reading.Unmatched, "sensor_unknown", "sensor "+strings.Clone(name)+" is not among sensors; add it there", base.ID)
+		d.reject(reading.Unmatched, "sensor_unknown", "sensor "+id.key.sensor+" is not among sensors; add it there", d.base.ID)
 		return
 	}
-	v := e
-	if path := sub.plan.paths[slotValue]; path != "" && (sub.naming != byKey || e.IsObject()) {
-		if v = d.slots[slotValue]; !v.Exists() {
-			d.missing(base.ID, path)
+	if path := sub.plan.paths[slotValue]; path != "" && (sub.naming != byKey || e.kind == nested) {
+		if e = d.slots[slotValue]; !e.exists() {
+			d.missing(path)
 			return
 		}
 	}
-	d.reading(base, id, id.sensor, v)
+	d.value(id, id.sensor, e)
 }
 
-// reading appends the reading of one value; sensor is -1 if it is not listed.
-func (d *Decoder) reading(base *reading.Reading, id *tagID, sensor int, v gjson.Result) {
+// known returns the series of a sensor: id, if that is it still. It is nil, and
+// the value rejected, where the input has as many series as it may.
+func (d *Decoder) known(id *series, sensor string) *series {
+	if id == nil || id.forgotten {
+		n := d.names
+		if id = d.router.series(seriesKey{d.route.sub, n[assetPart], n[devicePart], n[lifecyclePart], sensor}); id == nil {
+			d.reject(reading.Unmatched, "too_many_series", "sensor "+short(sensor)+" is one more than the "+
+				strconv.Itoa(d.router.maxSeries)+" that this input may have; is the topic or the sensor's name something that changes all the time? else raise max_series", d.base.ID)
+			return nil
+		}
+	}
+	id.seen = d.router.epoch
+	return id
+}
+
+// value appends the reading of one value; sensor is -1 if it is not listed.
+func (d *Decoder) value(id *series, sensor int, v field) {
 	sub := d.route.sub
 	rule, unit := &sub.rule, sub.Value.Unit.Text
 	if sensor >= 0 {
@@ -199,24 +197,33 @@ func (d *Decoder) reading(base *reading.Reading, id *tagID, sensor int, v gjson.
 			unit = u
 		}
 	}
-	value, level, f := rule.read(v)
-	if f.code != "" {
-		d.reject(reading.Malformed, f.code, "value of sensor "+id.tag.Value().Sensor+" is "+string(excerpt(v.Raw)[:min(len(v.Raw), 40)])+": "+f.hint, base.ID)
-		return
-	}
 	if unit == "" && sub.plan.paths[slotUnit] != "" {
-		if text, ok := word(d.meta(slotUnit)); ok && len(text) <= maxName {
+		if text, ok := d.meta(slotUnit).word(); ok && len(text) <= maxName {
 			unit = d.unit(text)
 		}
 	}
-	d.out.Readings = append(d.out.Readings, *base)
+	if sub.Waveform != nil && v.kind == nested {
+		d.waveform(id, rule, unit, v)
+		return
+	}
+	d.sample(id, rule, unit, v)
+}
+
+// sample appends the reading of one value at the element's time.
+func (d *Decoder) sample(id *series, rule *valueRule, unit string, v field) {
+	value, level, f := rule.read(v)
+	if f.code != "" {
+		d.reject(reading.Malformed, f.code, "value of sensor "+id.key.sensor+" is "+short(v.raw())+": "+f.hint, d.base.ID)
+		return
+	}
+	d.out.Readings = append(d.out.Readings, d.base)
 	r := &d.out.Readings[len(d.out.Readings)-1]
 	r.Value, r.Unit = value, unit
-	r.Quality.Level = worse(base.Quality.Level, level)
+	r.Quality.Level = max(d.base.Quality.Level, level)
 	if r.Tag = id.tag; len(id.specimens) > 0 {
-		at := base.Source.NS
-		if !base.Source.Given() {
-			at = base.IngestNS
+		at := d.base.Source.NS
+		if !d.base.Source.Given() {
+			at = d.base.IngestNS
 		}
 		r.Tag = id.at(at)
 	}

@@ -113,6 +113,7 @@ func (l *link) publish(p *publish) {
 		l.r.decoder.TooLarge(&m, p.size, l.r.cfg.MaxPayload, &l.parcel)
 	} else {
 		l.r.decoder.Decode(&m, &l.parcel, l.spill)
+		l.r.ask(l.r.decoder.Rebirths())
 	}
 	if p.qos > 0 {
 		l.pending = append(l.pending, e)
@@ -142,12 +143,14 @@ func (l *link) spill() {
 }
 
 func (l *link) flush() {
-	if l.messages > 0 || l.size() > 0 {
+	if l.messages > 0 || !l.empty() {
 		l.r.take(l)
 	}
 }
 
-func (l *link) size() int { return len(l.parcel.Readings) + len(l.parcel.Rejects) }
+func (l *link) empty() bool {
+	return len(l.parcel.Readings)+len(l.parcel.Rejects)+len(l.parcel.Marks)+len(l.parcel.Memory) == 0
+}
 
 // pause holds reading back while the queue is full: the broker keeps the rest.
 // The answers to our pings wait behind what we do not read, so the pinger is told

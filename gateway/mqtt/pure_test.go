@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
 	"tidemark/reading"
@@ -413,7 +412,7 @@ func TestTimeWithoutZoneIsOfTheConfiguredOne(t *testing.T) {
 		{"2026-07-01T12:00:00", "2026-07-01T12:00:00Z", nil},
 		{"2026-07-01T12:00:00+05:00", "2026-07-01T07:00:00Z", berlin}, // its own
 	} {
-		got := inZone(sourceTime(gjson.Result{Type: gjson.String, Str: c.sent}, reading.UnitNone), c.loc)
+		got := inZone(sourceTime(field{wording, c.sent}, reading.UnitNone), c.loc)
 		if at := time.Unix(0, got.NS).UTC().Format(time.RFC3339); at != c.want || got.Raw != c.sent {
 			t.Errorf("%s in %v: %s (sent %q), want %s", c.sent, c.loc, at, got.Raw, c.want)
 		}

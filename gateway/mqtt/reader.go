@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type Reader struct {
 	wake chan struct{} // the queue has something
 	room chan struct{} // the queue has less
 	acks chan struct{} // something may be acknowledged
+	asks chan string   // topics on which to ask for a rebirth
 
 	mu         sync.Mutex // guards what follows, and what links say
 	cur        *link      // of the connection that is or was last; nil before the first
@@ -73,7 +75,7 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 		cfg: cfg, peer: peer, sink: sink, clk: clk, decoder: d,
 		log:    log.With().Str("input", cfg.Input).Str("broker", peer.Addr()).Logger(),
 		pinger: pinger{paho.NewDefaultPinger()}, seed: maphash.MakeSeed(),
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), acks: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), acks: make(chan struct{}, 1), asks: make(chan string, 64),
 		window: window{ceiling: int(cfg.ReceiveMaximum)}, catch: catchUp{max: cfg.CatchUpMax},
 		refusals: map[string]string{},
 		status:   Status{Input: cfg.Input, Broker: peer.Addr(), ClientID: cfg.ClientID, LastNS: reading.NoTime},
@@ -86,6 +88,9 @@ func (r *Reader) Filters() []string {
 	var fs []string
 	for _, s := range r.decoder.router.subs {
 		fs = append(fs, s.filter)
+	}
+	for _, p := range r.decoder.router.presence {
+		fs = append(fs, p.filter)
 	}
 	return fs
 }
@@ -175,12 +180,14 @@ func (r *Reader) begin(l *link, resumed bool) {
 
 // take queues what l has read.
 func (r *Reader) take(l *link) {
+	l.parcel.Memory = r.decoder.Memory()
 	r.mu.Lock()
-	it := item{parcel: l.parcel, empty: l.size() == 0}
+	it := item{parcel: l.parcel, empty: l.empty()}
 	if !it.empty {
 		r.token++
 		it.parcel.Input, it.parcel.Source, it.parcel.Token = r.cfg.Input, r, r.token
-		it.parcel.Marks = r.catch.readings(r.cfg.Input, l.parcel.Readings, l.at.BootNS)
+		it.parcel.Marks = append(r.catch.readings(r.cfg.Input, l.parcel.Readings, l.at.BootNS), l.parcel.Marks...)
+		slices.SortStableFunc(it.parcel.Marks, func(a, b reading.Mark) int { return a.At - b.At })
 	}
 	for i := range l.pending {
 		if l.pending[i].token == 0 {

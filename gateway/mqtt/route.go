@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"tidemark/reading"
 )
 
 // naming is how an element's sensor is known.
@@ -22,6 +20,7 @@ type subscription struct {
 	Subscription
 	pattern pattern
 	filter  string // as sent to the broker, with the share group
+	format  format
 	naming  naming
 	plan    plan
 	rules   []valueRule // by sensor
@@ -30,24 +29,21 @@ type subscription struct {
 	fixed   bool // the topic and the configuration name all but the sensor
 }
 
-func compile(cfg Subscription) (*subscription, error) {
+func compile(cfg Subscription, edges *edges) (*subscription, error) {
 	p, err := parsePattern(cfg.Topic)
 	if err != nil {
 		return nil, err
 	}
 	s := &subscription{Subscription: cfg, pattern: p, filter: p.filter(cfg.Share), byName: map[string]int{},
-		rule: newValueRule(Sensor{Type: cfg.Value.Type})}
+		rule: newValueRule(Sensor{Type: cfg.Value.Type, Map: cfg.Value.Map})}
 	switch {
 	case cfg.QoS > 2:
 		return nil, fmt.Errorf("topic %q: qos %d is none of 0, 1 and 2", cfg.Topic, cfg.QoS)
 	case strings.ContainsAny(cfg.Share, "/+#"):
 		return nil, fmt.Errorf("topic %q: share %q may not hold / + or #", cfg.Topic, cfg.Share)
-	case cfg.Sensor.Given() || p.names(sensorPart):
-		s.naming = byName
-	case cfg.Each != "" && (len(cfg.Sensors) == 0 || cfg.Value.Path != ""):
-		s.naming = byKey
-	case len(cfg.Sensors) == 0:
-		return nil, fmt.Errorf("topic %q: nothing names the sensor; give sensors, sensor, or a {sensor} in the topic", cfg.Topic)
+	}
+	if err := s.declare(); err != nil {
+		return nil, fmt.Errorf("topic %q: %w", cfg.Topic, err)
 	}
 	for i, x := range cfg.Sensors {
 		if _, twice := s.byName[x.Name]; twice || x.Name == "" {
@@ -57,10 +53,18 @@ func compile(cfg Subscription) (*subscription, error) {
 			return nil, fmt.Errorf("topic %q: range of sensor %q is empty", cfg.Topic, x.Name)
 		}
 		s.byName[x.Name] = i
+		if x.Map == nil {
+			x.Map = cfg.Value.Map
+		}
 		s.rules = append(s.rules, newValueRule(x))
 	}
-	s.plan = newPlan(s.paths())
+	if s.Format == JSON {
+		s.plan = newPlan(s.paths())
+	} else {
+		s.plan = newFlatPlan(s.paths())
+	}
 	s.fixed = s.plan.paths[slotAsset] == "" && s.plan.paths[slotDevice] == "" && s.plan.paths[slotLifecycle] == ""
+	s.format = newFormat(s, edges)
 	return s, nil
 }
 
@@ -69,6 +73,9 @@ func (s *subscription) paths() []string {
 	paths := make([]string, fixedSlots, fixedSlots+len(s.Sensors))
 	paths[slotTime], paths[slotID], paths[slotSeq], paths[slotQuality] = s.TimePath, s.IDPath, s.SeqPath, s.QualityPath
 	paths[slotUnit] = s.Value.Unit.Path
+	if s.Waveform != nil {
+		paths[slotRate], paths[slotStep] = s.Waveform.Rate.Path, s.Waveform.StepPath
+	}
 	for _, o := range []struct {
 		part   part
 		slot   int
@@ -96,66 +103,47 @@ func (s *subscription) paths() []string {
 
 // route is what is known of a topic.
 type route struct {
-	topic string
-	sub   *subscription
-	names names    // from the topic and written out in the configuration
-	ids   []*tagID // byField and fixed: by sensor, as far as met
+	topic    string
+	sub      *subscription
+	presence *presenceRule // sub is nil then
+	names    names         // from the topic and written out in the configuration
+
+	// What was met before, where topic and configuration name all but the sensor.
+	ids   []*series          // byField: by sensor
+	only  *series            // where the topic names the sensor
+	named map[string]*series // where the element does
 }
 
-// tagID is a series met before, with what is known of its sensor.
-type tagID struct {
-	tag    reading.Tag
-	sensor int // in the subscription's Sensors; -1 if not listed
-	// specimens, if not empty, are the asset's lifecycles with a tag each, in
-	// order of time; tag is that of the time before the first.
-	specimens []specimen
-}
-
-type specimen struct {
-	fromNS int64
-	tag    reading.Tag
-}
-
-// at returns the tag that holds at a source time.
-func (t *tagID) at(ns int64) reading.Tag {
-	tag := t.tag
-	for _, s := range t.specimens {
-		if s.fromNS > ns {
-			break
-		}
-		tag = s.tag
+// remember keeps a series that an element named. The map is made anew rather than
+// grow with names that come once.
+func (r *route) remember(id *series) {
+	if r.named == nil || len(r.named) >= maxNamed {
+		r.named = map[string]*series{}
 	}
-	return tag
+	r.named[id.key.sensor] = id
 }
 
-// router finds a topic's route and a series' tag. What it remembers is bounded.
-type router struct {
-	input  string
-	subs   []*subscription
-	assets map[string]Asset
-	routes recent[string, *route]
-	tags   recent[tagKey, *tagID]
-}
-
-// tagKey is a series as the source names it.
-type tagKey struct {
-	sub                              *subscription
-	asset, device, lifecycle, sensor string
-}
-
-// How many topics and series are remembered, twice over. Beyond that a topic is
-// looked up anew, at some microseconds.
+// How many topics are remembered, twice over, and sensors of one of them. Beyond
+// that they are looked up anew, at about a microsecond.
 const (
 	maxRoutes = 16 << 10
-	maxTags   = 32 << 10
+	maxNamed  = 16 << 10
 )
 
+// router finds a topic's route and its series. What it remembers is bounded.
+type router struct {
+	seriesTable
+	subs     []*subscription
+	presence []*presenceRule
+	edges    *edges
+	routes   recent[string, *route]
+}
+
 func newRouter(cfg Config) (*router, error) {
-	r := &router{input: cfg.Input, assets: cfg.Assets,
-		routes: recent[string, *route]{max: maxRoutes}, tags: recent[tagKey, *tagID]{max: maxTags}}
+	r := &router{seriesTable: newSeriesTable(cfg), edges: newEdges(cfg.MaxSeries), routes: recent[string, *route]{max: maxRoutes}}
 	seen := map[string]bool{}
 	for _, c := range cfg.Subscriptions {
-		s, err := compile(c)
+		s, err := compile(c, r.edges)
 		if err != nil {
 			return nil, err
 		}
@@ -168,68 +156,55 @@ func newRouter(cfg Config) (*router, error) {
 	if len(r.subs) == 0 {
 		return nil, errors.New("nothing to subscribe to")
 	}
+	for _, c := range cfg.Presence {
+		p, err := newPresenceRule(c)
+		if err != nil {
+			return nil, err
+		}
+		if seen[p.filter] {
+			return nil, fmt.Errorf("presence: topic %q: subscribed to for readings already", c.Topic)
+		}
+		seen[p.filter] = true
+		r.presence = append(r.presence, p)
+	}
 	return r, nil
 }
 
-// route returns the route of a topic; nil if no subscription matches. topic may
-// be changed afterwards.
+// route returns the route of a topic; nil if nothing matches. Presence goes first:
+// its topics often lie among those of readings. topic may be changed afterwards.
 func (r *router) route(topic string) *route {
 	if rt, ok := r.routes.get(topic); ok {
 		return rt
 	}
 	topic = strings.Clone(topic)
-	var rt *route
-	for _, s := range r.subs {
-		if n, ok := s.pattern.match(topic); ok {
-			for part, origin := range map[part]Origin{assetPart: s.Asset, devicePart: s.Device, lifecyclePart: s.Lifecycle, sensorPart: s.Sensor} {
-				if !s.pattern.names(part) {
-					n[part] = origin.Text
-				}
-			}
-			rt = &route{topic: topic, sub: s, names: n}
-			if s.fixed && s.naming == byField {
-				rt.ids = make([]*tagID, len(s.Sensors))
-			}
-			break
-		}
-	}
+	rt := r.find(topic)
 	r.routes.put(topic, rt)
 	return rt
 }
 
-// tag returns the tag of a series as named by the source; its strings may change
-// afterwards.
-func (r *router) tag(k tagKey) *tagID {
-	if t, ok := r.tags.get(k); ok {
-		return t
-	}
-	k.asset, k.device = strings.Clone(k.asset), strings.Clone(k.device)
-	k.lifecycle, k.sensor = strings.Clone(k.lifecycle), strings.Clone(k.sensor)
-	t := r.newTag(k)
-	r.tags.put(k, t)
-	return t
-}
-
-func (r *router) newTag(k tagKey) *tagID {
-	asset := r.assets[k.asset]
-	series := reading.Series{Input: r.input, Asset: k.asset, Device: k.device, Lifecycle: k.lifecycle, Sensor: k.sensor}
-	t := &tagID{sensor: -1}
-	if alias, ok := asset.Aliases[k.sensor]; ok {
-		series.Sensor = alias
-	}
-	if i, ok := k.sub.byName[k.sensor]; ok {
-		t.sensor = i
-	} else if i, ok := k.sub.byName[series.Sensor]; ok {
-		t.sensor = i
-	}
-	t.tag = reading.MakeTag(series)
-	if k.lifecycle == "" {
-		for _, l := range asset.Lifecycles {
-			series.Lifecycle = l.ID
-			t.specimens = append(t.specimens, specimen{l.FromNS, reading.MakeTag(series)})
+func (r *router) find(topic string) *route {
+	for _, p := range r.presence {
+		if n, ok := p.pattern.match(topic); ok {
+			return &route{topic: topic, presence: p, names: n}
 		}
 	}
-	return t
+	for _, s := range r.subs {
+		n, ok := s.pattern.match(topic)
+		if !ok {
+			continue
+		}
+		for part, origin := range map[part]Origin{assetPart: s.Asset, devicePart: s.Device, lifecyclePart: s.Lifecycle, sensorPart: s.Sensor} {
+			if !s.pattern.names(part) {
+				n[part] = origin.Text
+			}
+		}
+		rt := &route{topic: topic, sub: s, names: n}
+		if s.fixed && s.naming == byField {
+			rt.ids = make([]*series, len(s.Sensors))
+		}
+		return rt
+	}
+	return nil
 }
 
 // recent remembers what was last asked for: at most 2·max values, in two

@@ -6,36 +6,34 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"tidemark/reading"
 )
 
 // sourceTime reads a timestamp. A number has the declared unit and a text is RFC
 // 3339; where a unit is declared, a text may hold the number. Nothing that is
 // kept points into v.
-func sourceTime(v gjson.Result, unit reading.TimeUnit) reading.SourceTime {
-	switch v.Type {
-	case gjson.Number:
-		return numericTime(v.Raw, unit)
-	case gjson.String:
-		if v.Str == "" {
+func sourceTime(v field, unit reading.TimeUnit) reading.SourceTime {
+	switch v.kind {
+	case numeric:
+		return numericTime(v.text, unit)
+	case wording:
+		if v.text == "" {
 			return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull}
 		}
-		if ns, zoned, fault := parseRFC3339(v.Str); fault != reading.TimeUnparseable {
-			return reading.SourceTime{NS: ns, Fault: fault, Zoned: zoned, Raw: clip(v.Str)}
+		if ns, zoned, fault := parseRFC3339(v.text); fault != reading.TimeUnparseable {
+			return reading.SourceTime{NS: ns, Fault: fault, Zoned: zoned, Raw: clip(v.text)}
 		}
 		if unit != reading.UnitNone {
-			if t := numericTime(v.Str, unit); t.Fault == reading.TimeOK {
-				t.Raw = clip(v.Str)
+			if t := numericTime(v.text, unit); t.Fault == reading.TimeOK {
+				t.Raw = clip(v.text)
 				return t
 			}
 		}
-		return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeUnparseable, Raw: clip(v.Str)}
-	case gjson.Null:
+		return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeUnparseable, Raw: clip(v.text)}
+	case null:
 		return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull}
 	}
-	return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeUnparseable, Raw: clip(v.Raw)}
+	return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeUnparseable, Raw: clip(v.raw())}
 }
 
 // inZone takes a time that named no zone as one of loc; nil is UTC. Where a clock

@@ -1,0 +1,119 @@
+package mqtt
+
+import (
+	"strings"
+	"time"
+
+	"tidemark/reading"
+)
+
+// series is a sensor that was met before, with what is known of it.
+type series struct {
+	key    seriesKey
+	tag    reading.Tag
+	sensor int // in the subscription's Sensors; -1 if not listed
+	// specimens, if not empty, are the asset's lifecycles with a tag each, in
+	// order of time; tag is that of the time before the first.
+	specimens []specimen
+	seen      int64 // epoch of the last reading
+	forgotten bool  // no longer in the table: to be looked up anew
+}
+
+// seriesKey is a series as the source names it.
+type seriesKey struct {
+	sub                              *subscription
+	asset, device, lifecycle, sensor string
+}
+
+type specimen struct {
+	fromNS int64
+	tag    reading.Tag
+}
+
+// at returns the tag that holds at a source time.
+func (s *series) at(ns int64) reading.Tag {
+	tag := s.tag
+	for _, p := range s.specimens {
+		if p.fromNS > ns {
+			break
+		}
+		tag = p.tag
+	}
+	return tag
+}
+
+// seriesTable has the series of an input. They are bounded, because everything
+// behind the reader keeps state for each; one that is not heard of for forgetAfter
+// makes room.
+type seriesTable struct {
+	input     string
+	assets    map[string]Asset
+	maxSeries int
+	known     map[seriesKey]*series
+	epoch     int64 // forgetAfter each
+	swept     int64 // epoch of the last sweep
+}
+
+// forgetAfter is at least how long a series is remembered; at most twice that.
+const forgetAfter = 24 * time.Hour
+
+func newSeriesTable(cfg Config) seriesTable {
+	return seriesTable{input: cfg.Input, assets: cfg.Assets, maxSeries: cfg.MaxSeries, known: map[seriesKey]*series{}}
+}
+
+// at tells the time, on the boot line.
+func (t *seriesTable) at(bootNS int64) { t.epoch = bootNS / int64(forgetAfter) }
+
+// series returns a series as named by the source, nil if there are too many; the
+// strings of k may change afterwards.
+func (t *seriesTable) series(k seriesKey) *series {
+	if s, ok := t.known[k]; ok {
+		return s
+	}
+	if len(t.known) >= t.maxSeries && !t.sweep() {
+		return nil
+	}
+	k.asset, k.device = strings.Clone(k.asset), strings.Clone(k.device)
+	k.lifecycle, k.sensor = strings.Clone(k.lifecycle), strings.Clone(k.sensor)
+	s := t.newSeries(k)
+	t.known[k] = s
+	return s
+}
+
+// sweep forgets what was silent for two epochs, once in each, and reports whether
+// there is room.
+func (t *seriesTable) sweep() bool {
+	if t.swept == t.epoch {
+		return false
+	}
+	t.swept = t.epoch
+	for k, s := range t.known {
+		if s.seen < t.epoch-1 {
+			s.forgotten = true
+			delete(t.known, k)
+		}
+	}
+	return len(t.known) < t.maxSeries
+}
+
+func (t *seriesTable) newSeries(k seriesKey) *series {
+	asset := t.assets[k.asset]
+	name := reading.Series{Input: t.input, Asset: k.asset, Device: k.device, Lifecycle: k.lifecycle, Sensor: k.sensor}
+	s := &series{key: k, sensor: -1}
+	if alias, ok := asset.Aliases[k.sensor]; ok {
+		name.Sensor = alias
+	}
+	if i, ok := k.sub.byName[k.sensor]; ok {
+		s.sensor = i
+	} else if i, ok := k.sub.byName[name.Sensor]; ok {
+		s.sensor = i
+	}
+	s.tag = reading.MakeTag(name)
+	if k.lifecycle == "" {
+		for _, l := range asset.Lifecycles {
+			name.Lifecycle = l.ID
+			s.specimens = append(s.specimens, specimen{l.FromNS, reading.MakeTag(name)})
+		}
+	}
+	return s
+}
