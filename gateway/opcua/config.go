@@ -35,6 +35,12 @@ type Config struct {
 	// Assets has what is known of machines by name.
 	Assets map[string]Asset
 
+	// KnownTags is what an earlier Reader of this input gave to KeepTags; nil: none.
+	KnownTags []byte
+	// KeepTags is called with the list of resolved nodes when it has changed. It must
+	// not block; nil: nobody keeps it, and new nodes cannot be told from known ones.
+	KeepTags func(list []byte)
+
 	// Position is what an earlier Reader of this input last delivered as
 	// reading.Parcel.Position; nil: none.
 	Position []byte
@@ -43,16 +49,29 @@ type Config struct {
 	OnStall func()
 }
 
-// Nodes is a rule that chooses nodes: Under with Match, or Tags.
+// Nodes is a rule that chooses nodes: Under with Match, or Tags. A node that
+// several rules choose belongs to the first of them.
 type Nodes struct {
-	Under   string   // node id with namespace URI, such as nsu=URI;s=Line3
+	Under   string   // node id such as nsu=URI;s=Line3, or browse path such as /Objects/Line3
 	Match   string   // browse path below it, such as {asset}/{sensor}
 	Exclude []string // browse paths, * within a level, ** over levels
-	Tags    string   // path of a CSV file: node,asset,sensor,unit,deadband,expect_every
+	Asset   string   // of every node below, where Match names none
+	Tags    []Tag
 	// Deadband holds for every node of the rule that has none of its own.
 	Deadband Deadband
 	// AddNew subscribes to nodes that appear later; else they are only reported.
 	AddNew bool
+}
+
+// Tag is a node that is named by itself.
+type Tag struct {
+	Node     string // as Nodes.Under
+	Asset    string
+	Device   string
+	Sensor   string // empty: as the server calls the node
+	Unit     string // UCUM; empty: the server's
+	Deadband Deadband
+	Line     string // where it stands, as tags.csv:12
 }
 
 // Deadband is the change below which the server sends nothing; at most one field

@@ -31,7 +31,7 @@ func ask[T ua.Response](ctx context.Context, c caller, req ua.Request) (T, error
 }
 
 // item is one node as this session knows it: where it is now, and what its
-// readings are called.
+// readings are called. One goroutine at a time may take values of it.
 type item struct {
 	node *ua.NodeID // in the server's present namespace table; valid for one session
 	// place is the node with its namespace's URI, as nsu=URI;s=Line3.Temp: what
@@ -42,10 +42,16 @@ type item struct {
 
 	deadband Deadband
 	history  bool // the server keeps this node's history
+
+	lifecycles []Lifecycle           // of the asset, in order of FromNS
+	structures map[string]*structure // by the id of their encoding; shared, never changed
+	parts      []part                // what the values so far had, in order of coming
+	next       int                   // the part that is expected
 }
 
 // problem is a node that cannot be read, and why. It never stops the others.
 type problem struct {
 	place  string // as the configuration or the browse path names it
 	detail string // a sentence with the remedy
+	served bool   // the node is read all the same
 }
