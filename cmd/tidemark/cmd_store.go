@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/buffer"
+	"tidemark/gateway"
 )
 
 func newStoreCmd() *cobra.Command {
@@ -30,18 +31,49 @@ if the store is damaged or cannot be opened.`,
 }
 
 func newStoreCheckCmd() *cobra.Command {
-	return newStoreReportCmd("check FILE", "Read every byte of a store and say what is wrong, and where",
+	var restep bool
+	cmd := newStoreReportCmd("check FILE", "Read every byte of a store and say what is wrong, and where",
 		`Read every byte of a store and say what is wrong. Each fault stands on a line of
-its own with its offset in the file. Nothing is changed.`, printStoreCheck)
+its own with its offset in the file. Nothing is changed.
+
+With --replay the whole journal is stepped again as well, from its first block or
+the older checkpoint on, and from each later checkpoint: each block must give what
+was committed with it.`, func(w io.Writer, r *buffer.Report, asJSON bool) error {
+			checked := storeCheck{Report: r}
+			if restep && r.FaultCount == 0 {
+				var err error
+				if checked.Replay, err = gateway.Restep(r.Path); err != nil {
+					return &exitError{exitStorage, fmt.Errorf("store %q: %w", r.Path, err)}
+				}
+			}
+			if err := printStoreCheck(w, &checked, asJSON); err != nil {
+				return runtimeError(err)
+			}
+			if checked.Replay != nil && !checked.Replay.OK() {
+				return &exitError{exitStorage, fmt.Errorf("store %q: stepping its journal again does not give what was committed with it", r.Path)}
+			}
+			return nil
+		})
+	cmd.Flags().BoolVar(&restep, "replay", false, "step the journal again and compare")
+	return cmd
+}
+
+// storeCheck is what `store check --json` prints.
+type storeCheck struct {
+	*buffer.Report
+	Replay *gateway.Restepped `json:"replay,omitempty"` // with --replay, of a store without faults
 }
 
 func newStoreStatsCmd() *cobra.Command {
 	return newStoreReportCmd("stats FILE", "Show what a store holds",
 		`Show what a store holds: its blocks, records and evidence, what has been
-delivered, and the room that each takes. Nothing is changed.`, printStoreStats)
+delivered, and the room that each takes. Nothing is changed.`, func(w io.Writer, r *buffer.Report, asJSON bool) error {
+			return runtimeError(printStoreStats(w, r, asJSON))
+		})
 }
 
-func newStoreReportCmd(use, short, long string, print func(io.Writer, *buffer.Report) error) *cobra.Command {
+// newStoreReportCmd is a command that shows a report, and fails on damage.
+func newStoreReportCmd(use, short, long string, show func(w io.Writer, r *buffer.Report, asJSON bool) error) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
@@ -50,13 +82,8 @@ func newStoreReportCmd(use, short, long string, print func(io.Writer, *buffer.Re
 			if err != nil {
 				return &exitError{exitStorage, err}
 			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), r)
-			} else {
-				err = print(cmd.OutOrStdout(), r)
-			}
-			if err != nil {
-				return runtimeError(err)
+			if err := show(cmd.OutOrStdout(), r, asJSON); err != nil {
+				return err
 			}
 			if r.FaultCount > 0 {
 				return &exitError{exitStorage, fmt.Errorf("store %q is damaged: %s; bring back what is whole with: tidemark store salvage %s NEW",

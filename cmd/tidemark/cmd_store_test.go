@@ -67,6 +67,11 @@ func TestStoreOfASoundFile(t *testing.T) {
 	if code != exitOK || out != "t.db: ok (3 blocks, 2 records, 0 pieces of evidence)\n" || errOut != "" {
 		t.Errorf("check: %d %q %q", code, out, errOut)
 	}
+	// Its blocks hold no batches: they cannot be stepped, and that is said.
+	code, _, errOut = runStore(t, dir, "check", path, "--replay")
+	if code != exitStorage || !strings.Contains(errOut, "block") {
+		t.Errorf("check --replay: %d %q", code, errOut)
+	}
 	code, out, errOut = runStore(t, dir, "stats", path)
 	for _, want := range []string{
 		"created   2026-01-01T00:00:00Z, 4 commits, the latest at 2026-01-01T00:00:03Z\n", "journal   1 to 3, ", ", 30 readings\n",

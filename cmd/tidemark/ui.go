@@ -5,14 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
-	"tidemark/buffer"
 	"tidemark/gateway"
-	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
 )
@@ -87,90 +82,4 @@ func printJSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(gateway.Filled(v))
-}
-
-// printStoreCheck prints the faults of a store, then the verdict.
-func printStoreCheck(w io.Writer, r *buffer.Report) error {
-	var b strings.Builder
-	for _, f := range r.Faults {
-		place := "offset " + strconv.FormatInt(f.Offset, 10)
-		if f.Offset < 0 {
-			place = "not there"
-		}
-		fmt.Fprintf(&b, "%s: %s: %s\n", place, strings.TrimSpace(f.Bucket+" "+f.Key), f.What)
-	}
-	if n := r.FaultCount - len(r.Faults); n > 0 {
-		fmt.Fprintf(&b, "and %s more\n", count(n, "fault"))
-	}
-	if r.Torn {
-		fmt.Fprintln(&b, "notice: one of the two beginnings of the file is damaged; the other was taken. A power cut in a commit leaves that; damage at rest would have cost the last commit")
-	}
-	if r.FaultCount == 0 {
-		fmt.Fprintf(&b, "%s: ok (%d blocks, %d records, %d pieces of evidence)\n", r.Path, r.Journal.Len(), r.Outbox.Len(), r.Evidence.Len())
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// printStoreStats prints what a store holds.
-func printStoreStats(w io.Writer, r *buffer.Report) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d bytes, %d of them free, schema %d\n", r.Path, r.FileBytes, r.FreeBytes, r.Schema)
-	fmt.Fprintf(&b, "created   %s, %d commits, the latest at %s\n", storeTime(r.CreatedMS), r.Commits, storeTime(r.LatestMS))
-	fmt.Fprintf(&b, "journal   %s, %d readings\n", storeRange(r.Journal), r.Readings)
-	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "          blocks %d to %d are lost\n", g.First, g.Next-1)
-	}
-	fmt.Fprintf(&b, "outbox    %s\n", storeRange(r.Outbox))
-	for _, name := range slices.Sorted(maps.Keys(r.Cursors)) {
-		fmt.Fprintf(&b, "          %s has delivered up to %d, %d wait\n", name, r.Cursors[name], r.Outbox.Next-min(r.Cursors[name]+1, r.Outbox.Next))
-	}
-	fmt.Fprintf(&b, "evidence  %s\n", storeRange(r.Evidence))
-	fmt.Fprintf(&b, "recovery  checkpoints after blocks %v\n", r.Checkpoints)
-	for _, l := range r.Losses {
-		fmt.Fprintf(&b, "loss      %s %s %d to %d, not reported yet\n", l.Kind, l.Uplink, l.First, l.Next-1)
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Buckets)) {
-		fmt.Fprintf(&b, "bucket    %-10s %d values, %d bytes\n", name, r.Buckets[name].Values, r.Buckets[name].Bytes)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func storeRange(r buffer.Range) string {
-	if r.Len() == 0 {
-		return "empty, the next is " + strconv.FormatUint(r.Next, 10)
-	}
-	return fmt.Sprintf("%d to %d, %d bytes", r.First, r.Next-1, r.Bytes)
-}
-
-func storeTime(ms int64) string {
-	if ms == 0 {
-		return "an unknown time"
-	}
-	return strings.Trim(string(reading.AppendJSONTimeMS(nil, ms)), `"`)
-}
-
-// printCompacted says what compacting brought.
-func printCompacted(w io.Writer, c compacted) error {
-	_, err := fmt.Fprintf(w, "%s: %d bytes, before %d\n", c.Path, c.After, c.Before)
-	return err
-}
-
-// printSalvaged says what was brought back.
-func printSalvaged(w io.Writer, path string, s *buffer.Salvaged) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "wrote %s: %d blocks with %d readings, %d records, %d pieces of evidence, %s\n",
-		path, s.Blocks, s.Readings, s.Records, s.Evidence, count(s.Values, "named value"))
-	for _, g := range s.Gaps {
-		fmt.Fprintf(&b, "blocks %d to %d are lost\n", g.First, g.Next-1)
-	}
-	if s.LostRecords > 0 {
-		fmt.Fprintf(&b, "%d records are lost\n", s.LostRecords)
-	}
-	if !s.State {
-		fmt.Fprintln(&b, "the state is lost: checkpoints and named values are left out")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

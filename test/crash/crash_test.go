@@ -1,0 +1,124 @@
+// Package crash kills the real binary at random moments, again and again, under
+// load and with a real broker on both sides, and then asks for everything that was
+// promised: nothing that a broker had is missing, nothing is counted twice, no
+// revision has two contents, the sums hold to the last reading, the journal leads
+// to what was committed with it, and every final value is the truth.
+//
+// It runs with TIDEMARK_INTEROP=1 only, and then a peer that is missing fails it.
+// TIDEMARK_CRASH_CYCLES is how often it kills; the long form is 1000.
+package crash
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// cycles is how often the gateway is killed if nobody says otherwise.
+const cycles = 200
+
+const (
+	graceEvery = 10 // kills between two stops in order, which leave a checkpoint
+	checkEvery = 25 // kills between two looks at the store that a kill left
+)
+
+func TestKilledAgainAndAgain(t *testing.T) {
+	if os.Getenv("TIDEMARK_INTEROP") == "" {
+		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
+	}
+	n := cycles
+	if v := os.Getenv("TIDEMARK_CRASH_CYCLES"); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil {
+			t.Fatalf("TIDEMARK_CRASH_CYCLES: %v", err)
+		}
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("%d kills, seed %d", n, seed)
+	dice := rand.New(rand.NewPCG(seed, 1))
+
+	up := newBroker(t)
+	sources := []source{newDevices(t, dice.Uint64())}
+	w := newWitness(t, up)
+	g := newGateway(t, build(t), up, sources)
+	g.start()
+	eventually(t, 20*time.Second, g.connected) // the session is what the brokers keep from here on
+	for _, s := range sources {
+		s.begin()
+	}
+
+	begin := time.Now()
+	for i := 1; i <= n; i++ {
+		time.Sleep(moment(dice))
+		g.end(syscall.SIGKILL)
+		if i%checkEvery == 0 {
+			g.checkStore()
+		}
+		g.start()
+		if i%graceEvery == 0 {
+			time.Sleep(moment(dice))
+			if code := g.end(syscall.SIGTERM); code != 0 {
+				t.Fatalf("stopped in order, it ended with exit code %d", code)
+			}
+			g.start()
+		}
+	}
+	t.Logf("killed %d times in %v", n, time.Since(begin).Round(time.Second))
+
+	for _, s := range sources {
+		s.rest()
+	}
+	eventually(t, 90*time.Second, func() error { return w.right(sources) })
+	for _, s := range sources {
+		s.end()
+	}
+	eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
+	if err := w.sound(); err != nil {
+		t.Error(err)
+	}
+	if code := g.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("stopped in order, it ended with exit code %d", code)
+	}
+	t.Log(w.report(sources))
+	t.Log(g.checkStore())
+}
+
+// moment is how long a process lives: one in five dies while it starts.
+func moment(dice *rand.Rand) time.Duration {
+	if dice.IntN(5) == 0 {
+		return time.Duration(dice.Int64N(int64(150 * time.Millisecond)))
+	}
+	return 150*time.Millisecond + time.Duration(dice.Int64N(int64(1200*time.Millisecond)))
+}
+
+// build makes the command under test.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "tidemark")
+	cmd := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build the command: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// eventually waits until check finds nothing to say any more.
+func eventually(t *testing.T, limit time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still: %v", limit, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
