@@ -40,6 +40,9 @@ func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, err
 	default:
 		e.Error = resp.Status
 	}
+	if resp.StatusCode == http.StatusConflict { // it does, and will not
+		return nil, errors.New(e.Error)
+	}
 	return nil, fmt.Errorf("the gateway does not answer: %w", errors.New(e.Error))
 }
 

@@ -77,6 +77,10 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 			p.arena = p.arena[:from]
 			continue
 		}
+		if e.Kind == windowing.EmitQuarantine && !p.ledger.Floods.whole(e.Reading, b.Seq, p.ledger.GatewayMS) {
+			p.arena = p.arena[:from]
+			continue
+		}
 		if p.sends {
 			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Data: record})
 		}
@@ -87,6 +91,9 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 	for i := range b.Readings {
 		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
 		p.ledger.saw(&b.Readings[i], b.Seq)
+		if b.Readings[i].Delivery.Has(reading.Released) && p.ledger.Release != nil {
+			p.ledger.Release.count(out.Outcomes[i])
+		}
 	}
 	p.board.stage(b.Readings, out.Outcomes)
 	p.tails.stage(b.Readings, out)

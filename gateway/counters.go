@@ -21,6 +21,12 @@ type InputCounts struct {
 	PendingDuplicate   uint64 `json:"pending_duplicate"`
 	PendingQuarantined uint64 `json:"pending_quarantined"`
 
+	// What left quarantine because it was released. What was quarantined again has
+	// not left it.
+	ReleasedAccepted    uint64 `json:"released_accepted"`
+	ReleasedDuplicate   uint64 `json:"released_duplicate"`
+	ReleasedQuarantined uint64 `json:"released_quarantined"`
+
 	Conflicts uint64 `json:"conflicts"` // duplicates by id with other content
 	// Untimed came without a source time where one is expected, and are windowed
 	// by their arrival.
@@ -31,7 +37,13 @@ type InputCounts struct {
 // arrival, and waiting how much of it is in the batch that is not committed yet.
 func (c *InputCounts) Conserved(taken, waiting uint64) bool {
 	outcomes := c.Accepted + c.Duplicate + c.Malformed + c.Unmatched + c.Quarantined + c.Pending
-	return c.Received == outcomes && taken == c.Received+waiting && c.PendingNow() >= 0
+	return c.Received == outcomes && taken == c.Received+waiting && c.PendingNow() >= 0 && c.QuarantinedNow() >= 0
+}
+
+// QuarantinedNow is how many readings are in quarantine by the books; those whose
+// blocks retention has taken away can no longer be released.
+func (c *InputCounts) QuarantinedNow() int64 {
+	return int64(c.Quarantined+c.PendingQuarantined) - int64(c.ReleasedAccepted+c.ReleasedDuplicate)
 }
 
 // PendingNow is how many readings wait for the gateway's clock.
@@ -72,6 +84,10 @@ func (c *counters) input(name string) *InputCounts {
 func (c *counters) verdict(r *reading.Reading, o windowing.Outcome) {
 	input := r.Tag.Value().Input
 	ic := c.input(input)
+	if r.Delivery.Has(reading.Released) {
+		ic.released(o)
+		return
+	}
 	again := r.Delivery.Has(reading.Rejudged)
 	if !again {
 		ic.Received++
@@ -87,6 +103,18 @@ func (c *counters) verdict(r *reading.Reading, o windowing.Outcome) {
 		if !again {
 			ic.Pending++
 		}
+	}
+}
+
+// released counts a reading that was let out of quarantine.
+func (c *InputCounts) released(o windowing.Outcome) {
+	switch o {
+	case windowing.OutcomeAccepted, windowing.OutcomeInitial:
+		c.ReleasedAccepted++
+	case windowing.OutcomeDuplicate:
+		c.ReleasedDuplicate++
+	default:
+		c.ReleasedQuarantined++
 	}
 }
 

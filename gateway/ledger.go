@@ -20,12 +20,15 @@ type ledger struct {
 	// readings; 0 if none does.
 	PendingFrom uint64 `json:"pending_from,omitempty"`
 
+	releases
+	Floods floods `json:"floods,omitempty"`
+
 	Counts *counters `json:"counts"`
 }
 
 // decodeLedger reads what encode wrote; nil data is a fresh store.
 func decodeLedger(data []byte) (*ledger, error) {
-	l := &ledger{Counts: newCounters()}
+	l := &ledger{Counts: newCounters(), Floods: floods{}}
 	if data == nil {
 		return l, nil
 	}

@@ -24,10 +24,13 @@ const (
 	resolveBlocks = 500  // journal blocks that are looked through for them
 )
 
-// saw notes a pending reading on its way into block seq.
+// saw notes a pending or quarantined reading on its way into block seq.
 func (l *ledger) saw(r *reading.Reading, seq uint64) {
-	if r.Stamp.Disposition == reading.Pending && l.PendingFrom == 0 {
+	switch {
+	case r.Stamp.Disposition == reading.Pending && l.PendingFrom == 0:
 		l.PendingFrom = seq
+	case r.Stamp.Disposition == reading.Quarantine && l.QuarantineFrom == 0:
+		l.QuarantineFrom = seq
 	}
 }
 
@@ -107,8 +110,14 @@ func (p *pipeline) pendingChunk() (waiting []reading.Reading, next uint64, err e
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	slices.SortStableFunc(waiting, func(a, b reading.Reading) int { return cmp.Compare(a.Source.NS, b.Source.NS) })
+	sortBySource(waiting)
 	return waiting, next, err
+}
+
+// sortBySource puts readings into the order of their source times, as far as they
+// have any.
+func sortBySource(rs []reading.Reading) {
+	slices.SortStableFunc(rs, func(a, b reading.Reading) int { return cmp.Compare(a.Source.NS, b.Source.NS) })
 }
 
 // judgeAgain puts readings with their second verdict into the batch. One that

@@ -76,6 +76,7 @@ type pipeline struct {
 	clockSaved     time.Duration // when the clock's anchors were
 	sourcesSaved   time.Duration // when the source clocks were
 	clockDirty     bool          // the clock's state or segment has changed since
+	dirty          bool          // the ledger alone needs a commit
 }
 
 // rejected is a Reject with its input.
@@ -204,7 +205,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 
 // empty reports whether the batch has nothing to commit.
 func (p *pipeline) empty() bool {
-	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events)+len(p.evidence) == 0
+	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events)+len(p.evidence) == 0 && !p.dirty
 }
 
 // full reports whether the batch takes no more. Then it is committed at once:
@@ -232,7 +233,11 @@ func (p *pipeline) advance() (time.Duration, error) {
 		return p.retry(now)
 	}
 	p.sweepRejects()
+	p.sweepFloods()
 	if err := p.resolvePending(); err != nil {
+		return 0, err
+	}
+	if err := p.release(); err != nil {
 		return 0, err
 	}
 	switch {
@@ -245,6 +250,8 @@ func (p *pipeline) advance() (time.Duration, error) {
 		}
 	case p.deadlineDue(now):
 		// Gateway time alone changes something: an empty block says so.
+	case p.releasing():
+		return 0, nil // there are more blocks to look through
 	case now-p.saved >= saveCursors:
 		return maxIdle, p.saveIdle(now)
 	default:
@@ -260,6 +267,9 @@ func (p *pipeline) deadlineDue(now time.Duration) bool {
 }
 
 func (p *pipeline) idleWait(now time.Duration) time.Duration {
+	if p.releasing() {
+		return 0
+	}
 	if d := p.engine.NextDeadline(); d != reading.NoTime {
 		return min(max(time.Duration(d)*time.Millisecond-now, time.Millisecond), maxIdle)
 	}
@@ -343,5 +353,5 @@ func (p *pipeline) reset() {
 	clear(p.memories)
 	p.rejects = p.rejects[:0]
 	p.events, p.evidence = nil, nil
-	p.parcels, p.pendingInBatch, p.stalled, p.resolve.inBatch = 0, 0, false, false
+	p.parcels, p.pendingInBatch, p.stalled, p.resolve.inBatch, p.dirty = 0, 0, false, false, false
 }

@@ -23,8 +23,9 @@ func SocketPath(cfg *configs.Config) string {
 	return strings.TrimSuffix(store, filepath.Ext(store)) + ".sock"
 }
 
-// socket answers the command line over HTTP on a Unix socket. Whoever may open
-// the file may ask; nothing can be changed through it.
+// socket answers the command line over HTTP on a Unix socket. Whoever may open the
+// file may ask, and may have quarantined readings judged again; nothing else can be
+// changed through it.
 type socket struct {
 	ln   net.Listener
 	path string
@@ -64,6 +65,9 @@ func (k *socket) routes(s *session) {
 	})
 	k.mux.HandleFunc("GET /tail", s.serveTail)
 	k.journalRoutes(storedJournal{s.store})
+	k.mux.HandleFunc("GET /quarantine", s.serveQuarantine)
+	k.mux.HandleFunc("GET /quarantine/release", s.serveReleased)
+	k.mux.HandleFunc("POST /quarantine/release", s.serveRelease)
 }
 
 func (k *socket) serve(ctx context.Context) error {

@@ -45,12 +45,14 @@ type ConfigStatus struct {
 
 // InputStatus is one input: its connection and the sums of law 5.
 type InputStatus struct {
-	Name       string            `json:"name"`
-	Reader     *ReaderStatus     `json:"reader"` // null where nothing reads the input
-	Counts     InputCounts       `json:"counts"`
-	PendingNow int64             `json:"pending_now"`
-	Quarantine map[string]uint64 `json:"quarantine,omitempty"` // by reason
-	Rejects    map[string]uint64 `json:"rejects,omitempty"`
+	Name       string        `json:"name"`
+	Reader     *ReaderStatus `json:"reader"` // null where nothing reads the input
+	Counts     InputCounts   `json:"counts"`
+	PendingNow int64         `json:"pending_now"`
+	// QuarantinedNow is how many readings are in quarantine by the books.
+	QuarantinedNow int64             `json:"quarantined_now"`
+	Quarantine     map[string]uint64 `json:"quarantine,omitempty"` // by reason
+	Rejects        map[string]uint64 `json:"rejects,omitempty"`
 }
 
 // errStopping answers a question that comes too late.
@@ -130,7 +132,7 @@ func (p *pipeline) describe(st *Status) {
 		c := *p.ledger.Counts.input(name)
 		st.Conserved = st.Conserved && c.Conserved(p.taken[name], p.waiting(name))
 		st.Inputs = append(st.Inputs, InputStatus{
-			Name: name, Counts: c, PendingNow: c.PendingNow(),
+			Name: name, Counts: c, PendingNow: c.PendingNow(), QuarantinedNow: c.QuarantinedNow(),
 			Quarantine: maps.Clone(p.ledger.Counts.Quarantine[name]),
 			Rejects:    maps.Clone(p.ledger.Counts.Rejects[name]),
 		})

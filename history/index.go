@@ -1,11 +1,15 @@
 package history
 
-import "tidemark/reading"
+import (
+	"encoding/binary"
+
+	"tidemark/reading"
+)
 
 // A block's index says which sensors it may hold, so that a search reads only the
 // blocks that matter:
 //
-//	version u8 ‖ what u8 ‖ filter
+//	version u8 ‖ what u8 ‖ what is kept out (kept.go) ‖ filter
 //
 // The filter is a Bloom filter of ten bits for each sensor (asset and name), four
 // of which are set: two or three in a hundred sensors that are not there seem to be.
@@ -14,7 +18,8 @@ import "tidemark/reading"
 const (
 	indexVersion  = 1
 	indexConfig   = 1 << 0 // the block brings a configuration
-	indexFiltered = 1 << 1 // a filter follows
+	indexFiltered = 1 << 1 // there is a filter
+	indexKept     = 1 << 2 // readings are kept out
 
 	indexMost = 256 // sensors in a filter
 	indexBits = 10  // for each
@@ -32,10 +37,22 @@ func (x *Indexer) Append(dst []byte, b *reading.Batch) []byte {
 	if b.Config != nil {
 		what = indexConfig
 	}
-	if !x.collect(b.Readings) {
-		return append(dst, indexVersion, what)
+	filtered := x.collect(b.Readings)
+	if filtered {
+		what |= indexFiltered
 	}
-	dst = append(dst, indexVersion, what|indexFiltered)
+	sums := KeptOf(b.Readings)
+	if len(sums) > 0 {
+		what |= indexKept
+	}
+	dst = append(dst, indexVersion, what)
+	if len(sums) > 0 {
+		section := appendKept(nil, sums)
+		dst = append(binary.AppendUvarint(dst, uint64(len(section))), section...)
+	}
+	if !filtered {
+		return dst
+	}
 	at := len(dst)
 	dst = append(dst, make([]byte, (len(x.tags)*indexBits+7)/8)...)
 	for tag := range x.tags { // the order cannot show
@@ -67,7 +84,7 @@ func mayHold(index []byte, asset, sensor string) bool {
 	if len(index) < 2 || index[0] != indexVersion || index[1]&indexFiltered == 0 {
 		return true
 	}
-	filter := index[2:]
+	_, filter, _ := keptSection(index)
 	return len(filter) > 0 && place(filter, asset, sensor, func(b *byte, bit byte) bool { return *b&bit != 0 })
 }
 

@@ -21,7 +21,11 @@ func TestIndexMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b reading.Batch
 		for range rapid.IntRange(0, 2*indexMost).Draw(t, "readings") {
-			b.Readings = append(b.Readings, of(name.Draw(t, "asset"), name.Draw(t, "sensor")))
+			r := of(name.Draw(t, "asset"), name.Draw(t, "sensor"))
+			if rapid.IntRange(0, 9).Draw(t, "kept out") == 0 {
+				r.Stamp.Disposition = reading.Quarantine
+			}
+			b.Readings = append(b.Readings, r)
 		}
 		if rapid.Bool().Draw(t, "configured") {
 			b.Config = []byte{1}

@@ -71,6 +71,11 @@ func (r Reason) String() string {
 	return "UNKNOWN_REASON"
 }
 
+// QuarantineReasons lists the reasons for which a reading may be in quarantine, as
+// records spell them. Those of the gateway's own clock are for pending readings that
+// nothing ever decided.
+func QuarantineReasons() []string { return reasonNames[SourceDeclaredBad:] }
+
 // Flags are what an accepted reading carries besides its times. Bits are
 // stored: append, never renumber.
 type Flags uint16

@@ -19,6 +19,8 @@ const (
 	EventStoreSetAside   = "store_set_aside"  // a store that could not be opened
 	EventConfig          = "config"           // another configuration is in force, or was refused
 	EventMismatch        = "mismatch"         // the journal, stepped again, gave other results; they follow in a new generation
+	EventQuarantine      = "quarantine"       // a flood: how many more readings went there, in which blocks
+	EventRelease         = "release"          // somebody had quarantined readings judged again
 	EventMalformed       = "malformed"        // received, and unreadable
 	EventUnmatched       = "unmatched"        // received, and of no configured tag
 )

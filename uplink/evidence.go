@@ -165,7 +165,7 @@ func faultName(f reading.TimeFault) string {
 
 func deliveryNames(d reading.Delivery) []string {
 	var names []string
-	for i, n := range [...]string{"initial", "historical", "redelivered", "rejudged"} {
+	for i, n := range [...]string{"initial", "historical", "redelivered", "rejudged", "released"} {
 		if d.Has(1 << i) {
 			names = append(names, n)
 		}

@@ -72,6 +72,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
 	root.AddCommand(newTailCmd(), newTagsCmd(), newRecordCmd())
+	root.AddCommand(newQuarantineCmd())
 	root.AddCommand(newStoreCmd())
 	root.AddCommand(packagingCommands()...)
 	return root
