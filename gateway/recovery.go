@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -96,7 +95,7 @@ func (r *recovered) step(b buffer.Block) error {
 		return unreadable(fmt.Sprintf("journal block %d", b.Seq), err)
 	}
 	out := r.engine.Step(batch)
-	if digest := emissionDigest(out); r.mismatch == 0 && !bytes.Equal(digest[:], b.Digest[:]) {
+	if digest := out.Digest(); r.mismatch == 0 && !bytes.Equal(digest[:], b.Digest[:]) {
 		r.mismatch = b.Seq
 	}
 	if r.mismatch != 0 {
@@ -107,15 +106,4 @@ func (r *recovered) step(b buffer.Block) error {
 	r.cost += len(batch.Readings) + blockCost
 	r.readings += len(batch.Readings)
 	return nil
-}
-
-// emissionDigest is what the journal keeps of a step's emissions.
-func emissionDigest(out *windowing.Output) [8]byte {
-	h := sha256.New()
-	var buf []byte
-	for i := range out.Emissions {
-		buf = windowing.AppendEmission(buf[:0], &out.Emissions[i])
-		h.Write(buf)
-	}
-	return [8]byte(h.Sum(nil))
 }

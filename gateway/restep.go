@@ -108,7 +108,7 @@ func (r *restepper) step(b *buffer.Block) error {
 		if err != nil {
 			return fmt.Errorf("journal block %d: %w", b.Seq, err)
 		}
-		same = same && emissionDigest(out) == b.Digest && len(batch.Readings) == b.Readings
+		same = same && out.Digest() == b.Digest && len(batch.Readings) == b.Readings
 		if i == 0 {
 			f.Blocks++
 			f.Readings += int64(len(batch.Readings))

@@ -164,9 +164,3 @@ func (k *key) fedBy(p *partition) bool {
 	}
 	return false
 }
-
-// excludes reports whether a reading's time is too uncertain for the feature's
-// windows (part 2, Disposition 7).
-func (f *feature) excludes(b reading.Bound) bool {
-	return b.Known() && b.NS() >= (f.def.SizeMS*1e6+1)/2
-}

@@ -158,7 +158,7 @@ func (rt *route) assign(e *Engine, r *reading.Reading, t int64) (late bool) {
 // counts as windowed, late or excluded (law 5).
 func (k *key) assign(s *sample) (late bool) {
 	f := k.feature
-	if f.excludes(s.r.Stamp.EventBound) {
+	if f.def.Excludes(s.r.Stamp.EventBound) {
 		f.excluded += uint64((f.lastStart(s.ms)-f.firstStart(s.ms))/f.every) + 1
 		return false
 	}

@@ -38,7 +38,7 @@ func runtimeError(err error) error {
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := newRootCmd()
-	root.SetArgs(args)
+	root.SetArgs(windowsBack(args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -71,7 +71,8 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newReplayCmd(), newAdviseCmd())
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
-	root.AddCommand(newTailCmd(), newTagsCmd(), newRecordCmd())
+	root.AddCommand(newTailCmd(), newTagsCmd(), newExplainCmd())
+	root.AddCommand(newRecordCmd())
 	root.AddCommand(newQuarantineCmd())
 	root.AddCommand(newStoreCmd())
 	root.AddCommand(packagingCommands()...)

@@ -1,0 +1,66 @@
+package windowing
+
+import (
+	"crypto/sha256"
+
+	"tidemark/reading"
+)
+
+// This file is for those who look at an engine from outside. Nothing in it changes
+// one.
+
+// Selects reports whether the feature takes readings of the series, whatever their
+// values are.
+func (f *Feature) Selects(s reading.Series) bool { return f.Select.selects(s) }
+
+// Excludes reports whether a reading's time is too uncertain for the feature's
+// windows (part 2, Disposition 7).
+func (f *Feature) Excludes(b reading.Bound) bool {
+	return b.Known() && b.NS() >= (f.SizeMS*1e6+1)/2
+}
+
+// Every is the distance of window starts.
+func (f *Feature) Every() int64 {
+	if f.EveryMS == 0 {
+		return f.SizeMS
+	}
+	return f.EveryMS
+}
+
+// WindowAt returns the latest window [start, end) that holds the event time t.
+func (f *Feature) WindowAt(t int64) (start, end int64) {
+	start = t - floorMod(t-f.OffsetMS, f.Every())
+	return start, start + f.SizeMS
+}
+
+// Progress is how far a key of a feature has come: its combined watermark, NoTime
+// before the first, and the partitions that it is taken over. It reports false for
+// a feature that is not in force, or a key that has none of its own yet.
+func (e *Engine) Progress(feature, asset, lifecycle, sensor string) (watermarkMS int64, inputs InputSummary, ok bool) {
+	for _, f := range e.features {
+		if f.def.ID.Name != feature {
+			continue
+		}
+		c := f.all
+		if c == nil {
+			k := f.keys[keyName{asset: asset, lifecycle: lifecycle, sensor: sensor}]
+			if k == nil {
+				return reading.NoTime, InputSummary{}, false
+			}
+			c = k.comb
+		}
+		return c.wm, c.summary(), true
+	}
+	return reading.NoTime, InputSummary{}, false
+}
+
+// Digest is what the journal keeps of a step's emissions (law 2).
+func (o *Output) Digest() [8]byte {
+	h := sha256.New()
+	var buf []byte
+	for i := range o.Emissions {
+		buf = AppendEmission(buf[:0], &o.Emissions[i])
+		h.Write(buf)
+	}
+	return [8]byte(h.Sum(nil))
+}
