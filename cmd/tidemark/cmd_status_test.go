@@ -47,9 +47,20 @@ func troubledStatus() *gateway.Status {
 		{Name: "input devices", Detail: "the broker refuses the login; look at login", Since: "2026-01-01T11:00:00.123456789Z"},
 		{Name: "uplink plant", Detail: "waiting: nobody listens at 127.0.0.1:1883", Since: "2026-01-01T11:00:01Z"},
 	}
-	st.Clock = clock.Status{State: "holdover", Trust: "checked", BoundNS: 12_345_678, Servers: []clock.ServerStatus{{Verdict: "truechimer"}, {Verdict: "falseticker"}}}
+	st.Clock = clock.Status{State: "holdover", Trust: "checked", BoundNS: 12_345_678, HasOffset: true, OffsetLoNS: -1_500_000, OffsetHiNS: 4_100_000, Method: "ntp",
+		Advice: "no time source for 8 polls",
+		Servers: []clock.ServerStatus{
+			{Address: "10.0.3.1", Verdict: "truechimer", OffsetNS: 1_300_000, DistanceNS: 2_800_000, Stratum: 2},
+			{Address: "10.0.3.2", Verdict: "falseticker", OffsetNS: -90e9, DistanceNS: 3_000_000, Stratum: 2},
+			{Address: "ntp.plant.example", Verdict: "dns", Error: "lookup ntp.plant.example: no such host"},
+		},
+		Sources: []clock.SourceStatus{
+			{Input: "kepware-3", Verdict: "OFFSET_AHEAD", Advice: "248 tags of kepware-3 wait: its clock is 61 min ahead: set `when_wrong: correct_offset`, or its clock"},
+			{Input: "devices", Verdict: "OK"},
+		}}
 	st.Inputs[0].Reader = &gateway.ReaderStatus{State: "refused", Problem: "the broker refuses the login; look at login"}
-	st.Inputs[0].Counts = gateway.InputCounts{Received: 60, Accepted: 20, Duplicate: 2, Malformed: 3, Unmatched: 1, Quarantined: 14, Pending: 20, PendingAccepted: 15, PendingQuarantined: 1}
+	st.Inputs[0].Counts = gateway.InputCounts{Received: 60, Accepted: 20, Duplicate: 2, Malformed: 3, Unmatched: 1, Quarantined: 14, Pending: 20, PendingAccepted: 15, PendingQuarantined: 1, ReleasedAccepted: 2}
+	st.Inputs[0].QuarantinedNow = 13
 	st.Inputs[0].PendingNow = 4
 	st.Inputs[0].Quarantine = map[string]uint64{"FUTURE": 11, "UNIT_MISMATCH": 2, "FROZEN": 2}
 	st.Inputs[0].Rejects = map[string]uint64{"no_value": 3, "unmatched_topic": 1}

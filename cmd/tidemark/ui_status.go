@@ -33,6 +33,7 @@ func printStatus(w io.Writer, st *gateway.Status) error {
 		s.linef("  ! %s: %s (since %s)", f.Name, f.Detail, moment(f.Since))
 	}
 	s.linef("\nclock     %s", clockLine(&st.Clock))
+	s.clock(&st.Clock)
 	for i := range st.Inputs {
 		s.input(&st.Inputs[i])
 	}
@@ -97,6 +98,59 @@ func clockLine(c *clock.Status) string {
 	return line + fmt.Sprintf(", %d of %s agree", agree, count(len(c.Servers), "server"))
 }
 
+// clock tells what the servers say, and which sources are not right.
+func (s *statusScreen) clock(c *clock.Status) {
+	if !s.told("clock", c.Advice) {
+		s.more(c.Advice)
+	}
+	if c.HasOffset {
+		s.more(fmt.Sprintf("true time is %s to %s from this host's clock, by %s", offsetText(c.OffsetLoNS), offsetText(c.OffsetHiNS), c.Method))
+	}
+	if c.HostError != "" && len(c.Servers) == 0 {
+		s.more("this host: " + c.HostError)
+	}
+	for i := range c.Servers {
+		s.more(serverLine(&c.Servers[i]))
+	}
+	right := 0
+	for i := range c.Sources {
+		switch src := &c.Sources[i]; {
+		case src.Advice == "":
+			right++
+		case i < sourcesShown:
+			s.more("! " + src.Advice)
+		}
+	}
+	if wrong := len(c.Sources) - right; wrong > sourcesShown {
+		s.more(fmt.Sprintf("! and %s more; --json lists them", count(wrong-sourcesShown, "source clock")))
+	}
+	if right > 0 {
+		s.more(fmt.Sprintf("%s: nothing against them", count(right, "source clock")))
+	}
+}
+
+// sourcesShown is how many wrong source clocks are on the screen, the worst first.
+const sourcesShown = 5
+
+func serverLine(v *clock.ServerStatus) string {
+	line := fmt.Sprintf("%-20s %s", v.Address, v.Verdict)
+	if v.DistanceNS > 0 {
+		line += fmt.Sprintf(", %s ± %s, stratum %d", offsetText(v.OffsetNS), milliseconds(v.DistanceNS), v.Stratum)
+	}
+	if v.Error != "" {
+		line += ": " + v.Error
+	}
+	return line
+}
+
+// offsetText is an offset with its sign.
+func offsetText(ns int64) string {
+	if ns < 0 {
+		return "-" + milliseconds(-ns)
+	}
+	return "+" + milliseconds(ns)
+}
+
 func (s *statusScreen) input(in *gateway.InputStatus) {
 	state := "not read"
 	if r := in.Reader; r != nil {
@@ -115,6 +169,10 @@ func (s *statusScreen) input(in *gateway.InputStatus) {
 			tally{"accepted", c.PendingAccepted}, tally{"duplicate", c.PendingDuplicate}, tally{"quarantined", c.PendingQuarantined}))
 	}
 	s.more(reasons("quarantined for", in.Quarantine))
+	if out := c.ReleasedAccepted + c.ReleasedDuplicate; out > 0 {
+		s.more(fmt.Sprintf("of the quarantined: %d still are", in.QuarantinedNow) + terms(", ",
+			tally{"released and accepted", c.ReleasedAccepted}, tally{"released as duplicate", c.ReleasedDuplicate}))
+	}
 	s.more(reasons("rejected for", in.Rejects))
 }
 
