@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"tidemark/buffer"
 )
 
 // results reduces records, or lines of a replay, to what a consumer keeps.
@@ -103,12 +101,6 @@ func TestJournalsThatAreNone(t *testing.T) {
 	if err := os.WriteFile(text, []byte("no store at all"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	used := filepath.Join(dir, "used.db")
-	s, _, err := buffer.Open(used, buffer.Options{Quota: buffer.MinQuota})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	p := &plant{t: t}
 	for _, c := range []struct {
 		args string
@@ -117,7 +109,6 @@ func TestJournalsThatAreNone(t *testing.T) {
 	}{
 		{"record --store " + nothing, exitStorage, "no such file"},
 		{"record --store " + text, exitStorage, "is damaged"},
-		{"record --store " + used, exitStorage, "in use"},
 		{"record --socket " + nothing, exitRuntime, "the gateway is not running"},
 		{"record --from noon", exitUsage, "no time"},
 		{"record --sensor temp --socket x", exitUsage, "names no sensor"},
