@@ -105,7 +105,7 @@ func inBatches[T any](all []T, size *int, do func(part []T) error) error {
 func tooMuch(err error) bool {
 	for _, code := range []ua.StatusCode{
 		ua.StatusBadTooManyOperations, ua.StatusBadEncodingLimitsExceeded, ua.StatusBadRequestTooLarge,
-		ua.StatusBadResponseTooLarge, ua.StatusBadTCPMessageTooLarge,
+		ua.StatusBadResponseTooLarge, ua.StatusBadTCPMessageTooLarge, ua.StatusBadNoContinuationPoints,
 	} {
 		if errors.Is(err, code) {
 			return true

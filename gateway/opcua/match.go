@@ -138,12 +138,14 @@ func splitPath(text string) ([]string, error) {
 	return levels, nil
 }
 
+var pathEscapes = strings.NewReplacer("&", "&&", "/", "&/")
+
 // joinPath is the inverse of splitPath.
 func joinPath(levels []string) string {
 	var b strings.Builder
 	for _, l := range levels {
 		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("&", "&&", "/", "&/").Replace(l))
+		b.WriteString(pathEscapes.Replace(l))
 	}
 	return b.String()
 }
