@@ -128,6 +128,14 @@ func (c Config) validate() error {
 	case c.Sampling < 0:
 		return fmt.Errorf("sampling: %v is below 0s", c.Sampling)
 	}
+	for i := range c.Nodes {
+		if c.Nodes[i].Under == "" {
+			continue
+		}
+		if err := checkMatch(c.Nodes[i].Match); err != nil {
+			return fmt.Errorf("nodes: %w", err)
+		}
+	}
 	_, _, err := parseSecurity(c.Security)
 	return err
 }

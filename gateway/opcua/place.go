@@ -82,7 +82,8 @@ func parsePlace(text string) (uri, local string, err error) {
 		}
 		ok = true
 	}
-	if ok {
+	// The library takes what has none of these for a text.
+	if ok = ok && len(local) > 2 && strings.ContainsRune("isgb", rune(local[0])) && local[1] == '='; ok {
 		_, err = ua.ParseNodeID("ns=1;" + local)
 	}
 	if !ok || err != nil {
