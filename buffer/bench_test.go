@@ -106,7 +106,7 @@ func (l load) run(b *testing.B, s *buffer.Store, seq uint64) {
 		if err := s.Commit(c); err != nil {
 			b.Fatal(err)
 		}
-		s.Outbox("plant").Delivered(seq * uint64(l.records))
+		s.Outbox("plant").Delivered(buffer.Live, seq*uint64(l.records))
 		seq++
 	}
 	bytes := float64(written(b)-before) / float64(n)
@@ -139,7 +139,7 @@ func BenchmarkSteady(b *testing.B) {
 				c := l.commit(seq)
 				c.Checkpoint = []byte{1}
 				commit(b, s, c)
-				s.Outbox("plant").Delivered(seq * uint64(l.records))
+				s.Outbox("plant").Delivered(buffer.Live, seq*uint64(l.records))
 			}
 			l.run(b, s, seq)
 		})
@@ -157,7 +157,7 @@ func BenchmarkAfterBacklog(b *testing.B) {
 	for range 30 {
 		commit(b, s, &buffer.Commit{Records: records})
 	}
-	s.Outbox("plant").Delivered(300_000)
+	s.Outbox("plant").Delivered(buffer.Live, 300_000)
 	for range 40 {
 		commit(b, s, &buffer.Commit{})
 	}
@@ -182,7 +182,7 @@ func BenchmarkDrain(b *testing.B) {
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		if got, err = out.Next(got[:0], 100, 256<<10); err != nil {
+		if got, _, err = out.Next(buffer.Live, got[:0], 100, 256<<10); err != nil {
 			b.Fatal(err)
 		}
 		if len(got) == 0 {

@@ -203,7 +203,11 @@ func (c *checker) value(p *partBlob) error {
 		c.readings += int64(b.Readings)
 		return c.numbered(p.prefix)
 	case "outbox", "evidence":
-		if _, _, _, err := decodeRecord(p.content); err != nil {
+		_, _, data, err := decodeRecord(p.content)
+		if err == nil && c.bucket == "outbox" {
+			_, _, err = decodeSince(data)
+		}
+		if err != nil {
 			return err
 		}
 		return c.numbered(p.prefix)

@@ -78,9 +78,8 @@ func (s *Store) FlushCursors() error {
 		return err
 	}
 	dirty := false
-	for name, o := range s.outboxes {
-		seq, known := s.st.Cursors[name]
-		dirty = dirty || !known || o.mark() > seq
+	for _, o := range s.outboxes {
+		dirty = dirty || o.dirty(s.st)
 	}
 	if !dirty {
 		return nil

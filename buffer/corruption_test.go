@@ -47,7 +47,7 @@ func read(s *buffer.Store) (c contents, faults []error) {
 	out := s.Outbox("plant")
 	out.Rewind()
 	for {
-		recs, err := out.Next(nil, 100, 1<<20)
+		recs, _, err := out.Next(buffer.Live, nil, 100, 1<<20)
 		note(err)
 		for _, r := range recs {
 			c.records[r.Seq] = fmt.Sprintf("%d %d %x", r.Kind, r.AtMS, r.Data)
@@ -89,7 +89,7 @@ func victim(t *testing.T) (file []byte, before, after contents) {
 		}
 		commit(t, s, c)
 		if seq == 30 {
-			s.Outbox("plant").Delivered(100)
+			s.Outbox("plant").Delivered(buffer.Live, 100)
 		}
 	}
 	after, faults := read(s)

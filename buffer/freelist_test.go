@@ -22,7 +22,7 @@ func TestManyFreePages(t *testing.T) {
 	for range 10 {
 		commit(t, s, &buffer.Commit{Records: records})
 	}
-	s.Outbox("plant").Delivered(10_000)
+	s.Outbox("plant").Delivered(buffer.Live, 10_000)
 	for range 3 {
 		commit(t, s, &buffer.Commit{Block: block(stats(t, s).Journal.Next, 3000)})
 	}

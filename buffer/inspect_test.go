@@ -20,7 +20,7 @@ func TestCheckOfASoundStore(t *testing.T) {
 	if _, err := buffer.Check(path); !errors.As(err, new(*buffer.LockedError)) {
 		t.Errorf("while it is in use: %v", err)
 	}
-	s.Outbox("plant").Delivered(7)
+	s.Outbox("plant").Delivered(buffer.Live, 7)
 	s.Close()
 	r, err := buffer.Check(path)
 	if err != nil || r.FaultCount != 0 {
@@ -142,7 +142,7 @@ func TestCompact(t *testing.T) {
 	for range 8 {
 		commit(t, s, &buffer.Commit{Records: records})
 	}
-	s.Outbox("plant").Delivered(8000)
+	s.Outbox("plant").Delivered(buffer.Live, 8000)
 	commit(t, s, &buffer.Commit{Block: block(1, 3000)})
 	s.Close()
 

@@ -94,7 +94,7 @@ func (x *machine) Commit(t *rapid.T) {
 func (x *machine) Read(t *rapid.T) {
 	name := rapid.SampledFrom(x.o.Uplinks).Draw(t, "uplink")
 	held := x.held[name]
-	got, err := x.s.Outbox(name).Next(held, rapid.IntRange(1, 200).Draw(t, "max"), rapid.IntRange(0, 20_000).Draw(t, "bytes"))
+	got, _, err := x.s.Outbox(name).Next(buffer.Live, held, rapid.IntRange(1, 200).Draw(t, "max"), rapid.IntRange(0, 20_000).Draw(t, "bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func (x *machine) Deliver(t *rapid.T) {
 		return
 	}
 	n := rapid.IntRange(1, len(held)).Draw(t, "n")
-	x.s.Outbox(name).Delivered(held[n-1].Seq)
+	x.s.Outbox(name).Delivered(buffer.Live, held[n-1].Seq)
 	x.marks[name] = held[n-1].Seq
 	x.held[name] = held[n:]
 }
@@ -167,9 +167,9 @@ func (x *machine) Crash(t *rapid.T) {
 
 // Check compares everything but what was read and not confirmed.
 func (x *machine) Check(t *rapid.T) {
-	var backlogs = map[string]buffer.Backlog{}
+	var backlogs = map[string]buffer.Waiting{}
 	for _, name := range x.o.Uplinks {
-		b, err := x.s.Outbox(name).Backlog()
+		b, err := x.s.Outbox(name).Waiting()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,11 +205,28 @@ func (s *Store) load() error {
 func (s *Store) readers() {
 	s.st = s.st.clone()
 	maps.DeleteFunc(s.st.Cursors, func(name string, _ uint64) bool { return !slices.Contains(s.o.Uplinks, name) })
+	maps.DeleteFunc(s.st.Ahead, func(name string, _ []Ahead) bool { return !slices.Contains(s.o.Uplinks, name) })
+	maps.DeleteFunc(s.st.Raw, func(name string, _ Position) bool { return !slices.Contains(s.o.Raw, name) })
 	for _, name := range s.o.Uplinks {
 		if _, known := s.st.Cursors[name]; !known {
 			s.st.Cursors[name] = s.st.Outbox.First - 1
 		}
-		mark := s.st.Cursors[name]
-		s.outboxes[name] = &Outbox{s: s, name: name, next: mark + 1, delivered: mark}
+		o := &Outbox{s: s, name: name, mark: s.st.Cursors[name], ahead: s.st.Ahead[name], raw: s.rawCursor(name)}
+		o.Rewind()
+		s.outboxes[name] = o
 	}
+}
+
+// rawCursor returns the uplink's cursor over the journal, nil if it takes no
+// readings.
+func (s *Store) rawCursor(name string) *rawCursor {
+	if !slices.Contains(s.o.Raw, name) {
+		return nil
+	}
+	at, known := s.st.Raw[name]
+	if !known {
+		at = Position{Block: s.st.Journal.Next}
+		s.st.setRaw(name, at)
+	}
+	return &rawCursor{mark: at}
 }

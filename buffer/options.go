@@ -52,6 +52,10 @@ type Options struct {
 	// before begins with the oldest record held; one that is no longer named is
 	// forgotten with the next commit.
 	Uplinks []string
+	// Raw names those of Uplinks that take readings too: a block is kept until each
+	// has delivered what is in it, unless the quota drops it, with a Loss. One that
+	// was not there before begins with the next block.
+	Raw []string
 	// NowMS is the wall time in milliseconds, 0 if it is not known. It is only
 	// written down: when the store was created, when a file was set aside.
 	NowMS int64
@@ -78,6 +82,11 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if slices.Contains(o.Uplinks, "") {
 		return o, fmt.Errorf("an uplink of the store has no name")
+	}
+	for _, name := range o.Raw {
+		if !slices.Contains(o.Uplinks, name) {
+			return o, fmt.Errorf("%q takes readings and is no uplink of the store", name)
+		}
 	}
 	return o, nil
 }

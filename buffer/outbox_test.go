@@ -24,7 +24,7 @@ func send(t *testing.T, s *buffer.Store, n int) {
 // next returns the numbers of the next records.
 func next(t *testing.T, o *buffer.Outbox, n, bytes int) (seqs []uint64) {
 	t.Helper()
-	recs, err := o.Next(nil, n, bytes)
+	recs, _, err := o.Next(buffer.Live, nil, n, bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,10 +91,10 @@ func TestCursorIsPersisted(t *testing.T) {
 	send(t, s, 10)
 	o := s.Outbox("plant")
 	next(t, o, 8, 10_000)
-	o.Delivered(5)
-	o.Delivered(3)  // never back
-	o.Delivered(99) // there are only ten
-	if b, err := o.Backlog(); err != nil || b.Records != 0 {
+	o.Delivered(buffer.Live, 5)
+	o.Delivered(buffer.Live, 3)  // never back
+	o.Delivered(buffer.Live, 99) // there are only ten
+	if b, err := o.Waiting(); err != nil || b.Records != 0 {
 		t.Errorf("backlog %+v, %v", b, err)
 	}
 	s.Close()
@@ -114,15 +114,15 @@ func TestUplinksComeAndGo(t *testing.T) {
 	}
 	s := with("a", "b")
 	send(t, s, 600)
-	s.Outbox("a").Delivered(600)
-	s.Outbox("b").Delivered(100)
+	s.Outbox("a").Delivered(buffer.Live, 600)
+	s.Outbox("b").Delivered(buffer.Live, 100)
 	s.Close()
 
 	s = with("a", "c") // b no longer holds anything back, c begins with what is there
-	if b, _ := s.Outbox("c").Backlog(); b.Records != 500 || b.OldestSeq != 101 {
+	if b, _ := s.Outbox("c").Waiting(); b.Records != 500 || b.OldestSeq != 101 {
 		t.Errorf("a new uplink has %+v before it", b)
 	}
-	s.Outbox("c").Delivered(590)
+	s.Outbox("c").Delivered(buffer.Live, 590)
 	if err := s.FlushCursors(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,17 +150,17 @@ func TestDeliveredRecordsGo(t *testing.T) {
 	s := newStore(t, opts())
 	send(t, s, 700)
 	o := s.Outbox("plant")
-	o.Delivered(100)
+	o.Delivered(buffer.Live, 100)
 	commit(t, s, &buffer.Commit{})
 	if v := stats(t, s); v.Outbox.First != 1 {
 		t.Errorf("held from %d: a few are not worth it", v.Outbox.First)
 	}
-	o.Delivered(600)
+	o.Delivered(buffer.Live, 600)
 	commit(t, s, &buffer.Commit{})
 	if v := stats(t, s); v.Outbox.First != 601 {
 		t.Errorf("held from %d, want from 601", v.Outbox.First)
 	}
-	o.Delivered(610)
+	o.Delivered(buffer.Live, 610)
 	for range 2 {
 		if err := s.FlushCursors(); err != nil {
 			t.Fatal(err)

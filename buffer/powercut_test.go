@@ -45,7 +45,7 @@ func writeStore(path string) {
 		if s.Commit(cutCommit(n)) != nil {
 			os.Exit(1)
 		}
-		s.Outbox("plant").Delivered(n)
+		s.Outbox("plant").Delivered(buffer.Live, n)
 		fmt.Printf("acked %d\n", n)
 	}
 	os.Exit(0) // like a power cut: nothing is closed

@@ -13,6 +13,7 @@ type LossKind string
 const (
 	LossRaw      LossKind = "raw"      // blocks of the journal
 	LossOutbox   LossKind = "outbox"   // records that an uplink had not delivered
+	LossUnsent   LossKind = "unsent"   // readings that an uplink takes and had not delivered
 	LossEvidence LossKind = "evidence" // evidence before its time
 )
 
@@ -21,10 +22,11 @@ const (
 type Loss struct {
 	ID       uint64   `json:"id"` // grows
 	Kind     LossKind `json:"kind"`
-	Uplink   string   `json:"uplink,omitempty"` // of LossOutbox
+	Uplink   string   `json:"uplink,omitempty"` // of LossOutbox and LossUnsent
 	First    uint64   `json:"first"`            // sequence numbers [First, Next)
 	Next     uint64   `json:"next"`
-	Readings int64    `json:"readings,omitempty"` // of LossRaw
+	Records  int64    `json:"records,omitempty"`  // of LossOutbox: those that the uplink has not
+	Readings int64    `json:"readings,omitempty"` // of LossRaw and LossUnsent
 	MinMS    int64    `json:"min_ms,omitempty"`   // of LossRaw: event times; math.MinInt64 if there is none
 	MaxMS    int64    `json:"max_ms,omitempty"`
 	Damaged  int64    `json:"damaged,omitempty"` // blocks whose readings are not known
@@ -46,18 +48,20 @@ func (l *Loss) add(b Block) {
 // writes them into a commit sets its Reported to the ID of the last one.
 func (s *Store) Losses() []Loss { return slices.Clone(s.snapshot().Losses) }
 
-// lossesMax bounds the unreported losses; beyond it the last one grows.
+// lossesMax bounds the unreported losses; beyond it a new one takes in the oldest
+// of its kind.
 const lossesMax = 64
 
 func (s *state) lose(l Loss) {
 	s.LossID++
 	l.ID = s.LossID
-	if n := len(s.Losses); n >= lossesMax && s.Losses[n-1].Kind == l.Kind && s.Losses[n-1].Uplink == l.Uplink {
-		last := s.Losses[n-1]
-		l.First = min(l.First, last.First)
-		l.add(Block{Readings: int(last.Readings), MinMS: last.MinMS, MaxMS: last.MaxMS})
-		l.Damaged += last.Damaged
-		s.Losses = s.Losses[:n-1]
+	alike := func(old Loss) bool { return old.Kind == l.Kind && old.Uplink == l.Uplink }
+	if i := slices.IndexFunc(s.Losses, alike); i >= 0 && len(s.Losses) >= lossesMax {
+		old := s.Losses[i]
+		l.First = min(l.First, old.First)
+		l.add(Block{Readings: int(old.Readings), MinMS: old.MinMS, MaxMS: old.MaxMS})
+		l.Records, l.Damaged = l.Records+old.Records, l.Damaged+old.Damaged
+		s.Losses = slices.Delete(s.Losses, i, i+1)
 	}
 	s.Losses = append(s.Losses, l)
 }
@@ -196,6 +200,7 @@ func (w *writing) dropRaw(want int64) error {
 	if to <= j.First {
 		return nil
 	}
+	w.loseUnsent(to)
 	l, err := w.dropBlocks(to)
 	if err == nil {
 		w.st.lose(l)
@@ -222,20 +227,6 @@ func (w *writing) dropEvidence(want int64) error {
 	return w.dropRecords(bucketEvidence, e, to)
 }
 
-// dropOutbox drops the oldest records; it is a loss for each uplink that had not
-// delivered them.
-func (w *writing) dropOutbox(want int64) error {
-	b := &w.st.Outbox
-	to := upTo(*b, want)
-	for _, name := range w.s.o.Uplinks {
-		if seq := w.st.Cursors[name]; seq+1 < to {
-			w.st.lose(Loss{Kind: LossOutbox, Uplink: name, First: max(seq+1, b.First), Next: to})
-			w.st.Cursors[name] = to - 1
-		}
-	}
-	return w.dropRecords(bucketOutbox, b, to)
-}
-
 // Blocks and evidence that are old go in batches, for the reason that delivered
 // records do.
 const (
@@ -250,7 +241,7 @@ func (w *writing) expire(nowMS int64) error {
 		return nil
 	}
 	oldest := max(w.st.LastMS, nowMS) - w.s.o.RetainMS
-	limit := w.st.droppable()
+	limit := min(w.st.droppable(), w.st.unsent())
 	for range expireBatches {
 		to := w.st.Journal.First + expireBatch
 		if to > limit || !w.blockBefore(to-1, oldest) {

@@ -218,7 +218,7 @@ func TestOutboxOverflow(t *testing.T) {
 			next++
 		}
 		if i == 300 {
-			s.Outbox("cloud").Delivered(next - 30)
+			s.Outbox("cloud").Delivered(buffer.Live, next-30)
 		}
 		for _, l := range s.Losses() {
 			if l.Kind != buffer.LossOutbox || l.First < lost[l.Uplink]+1 {
@@ -236,7 +236,7 @@ func TestOutboxOverflow(t *testing.T) {
 	if v.FileBytes > o.Quota {
 		t.Errorf("file has %d bytes", v.FileBytes)
 	}
-	recs, err := s.Outbox("plant").Next(nil, 10, 1<<20)
+	recs, _, err := s.Outbox("plant").Next(buffer.Live, nil, 10, 1<<20)
 	if err != nil || len(recs) != 10 || recs[0].Seq != v.Outbox.First || recs[0].Seq < lost["plant"]+1 {
 		t.Errorf("%d records from %d, %v; lost up to %d, held from %d", len(recs), recs[0].Seq, err, lost["plant"], v.Outbox.First)
 	}

@@ -204,6 +204,7 @@ func (s *salvager) assemble() error {
 		return err
 	}
 	marks := s.st.Cursors
+	s.st.Ahead = nil // by the old numbers; without it some records are sent again
 	records, err := s.renumber(bucketOutbox, tagOutbox, &s.st.Outbox, marks)
 	if err != nil {
 		return err
@@ -230,7 +231,7 @@ func (s *salvager) noteLosses(records, evidence uint64) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.st.Cursors)) {
 		if records > 0 {
-			s.st.lose(Loss{Kind: LossOutbox, Uplink: name, First: 1, Next: 1 + records})
+			s.st.lose(Loss{Kind: LossOutbox, Uplink: name, First: 1, Next: 1 + records, Records: int64(records)})
 		}
 	}
 	if evidence > 0 {

@@ -71,11 +71,13 @@ type state struct {
 	FirstMS int64 `json:"first_ms,omitempty"` // the first wall time known, for blocks written before it
 	LastMS  int64 `json:"last_ms,omitempty"`  // the highest wall time known
 
-	Checkpoints [2]checkpointRef  `json:"checkpoints"`
-	Cursors     map[string]uint64 `json:"cursors"` // uplink → last delivered record
-	Losses      []Loss            `json:"losses,omitempty"`
-	LossID      uint64            `json:"loss_id,omitempty"`
-	Gaps        []Gap             `json:"gaps,omitempty"`
+	Checkpoints [2]checkpointRef    `json:"checkpoints"`
+	Cursors     map[string]uint64   `json:"cursors"`         // uplink → last delivered record
+	Ahead       map[string][]Ahead  `json:"ahead,omitempty"` // uplink → delivered behind that
+	Raw         map[string]Position `json:"raw,omitempty"`   // uplink → the first reading that is not delivered
+	Losses      []Loss              `json:"losses,omitempty"`
+	LossID      uint64              `json:"loss_id,omitempty"`
+	Gaps        []Gap               `json:"gaps,omitempty"`
 }
 
 func newState(nowMS int64) *state {
@@ -85,7 +87,7 @@ func newState(nowMS int64) *state {
 
 func (s *state) clone() *state {
 	c := *s
-	c.Cursors = maps.Clone(s.Cursors)
+	c.Cursors, c.Ahead, c.Raw = maps.Clone(s.Cursors), maps.Clone(s.Ahead), maps.Clone(s.Raw)
 	c.Losses = slices.Clone(s.Losses)
 	c.Gaps = slices.Clone(s.Gaps)
 	return &c

@@ -39,7 +39,7 @@ func (s *Store) Stats() (Stats, error) {
 		LatestMS: st.LastMS, SafeSeq: st.safeSeq(), Backlog: map[string]int64{}, Losses: len(st.Losses),
 	}
 	for name, o := range s.outboxes {
-		v.Backlog[name] = int64(st.Outbox.Next - min(o.mark()+1, st.Outbox.Next))
+		v.Backlog[name] = o.waiting(st)
 	}
 	info, err := s.file.Stat()
 	if err != nil {

@@ -202,11 +202,14 @@ func (s *Store) install(st *state, changed map[string][]byte) {
 	for name, seq := range st.Cursors {
 		s.outboxes[name].raise(seq)
 	}
+	for name, at := range st.Raw {
+		s.outboxes[name].raw.raise(at)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.meta, changed)
 	maps.DeleteFunc(s.meta, func(_ string, v []byte) bool { return v == nil })
-	if st.Outbox.Next > s.st.Outbox.Next {
+	if st.Outbox.Next > s.st.Outbox.Next || len(s.o.Raw) > 0 && st.Journal.Next > s.st.Journal.Next {
 		defer s.wake()
 	}
 	s.st = st

@@ -126,7 +126,7 @@ func TestCommitIsReadBack(t *testing.T) {
 		}
 		out := s.Outbox("plant")
 		out.Rewind()
-		recs, err := out.Next(nil, 100, 1<<20)
+		recs, _, err := out.Next(buffer.Live, nil, 100, 1<<20)
 		if err != nil || len(recs) != 18 {
 			t.Fatalf("%d records, %v", len(recs), err)
 		}
@@ -192,9 +192,9 @@ func TestClosed(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 	_, _, _, recoverErr := s.Recover()
-	_, nextErr := out.Next(nil, 1, 1)
+	_, _, nextErr := out.Next(buffer.Live, nil, 1, 1)
 	_, statsErr := s.Stats()
-	_, backlogErr := out.Backlog()
+	_, backlogErr := out.Waiting()
 	for name, err := range map[string]error{
 		"Commit": s.Commit(&buffer.Commit{}), "FlushCursors": s.FlushCursors(), "Recover": recoverErr,
 		"Next": nextErr, "Stats": statsErr, "Backlog": backlogErr,

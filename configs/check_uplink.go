@@ -1,6 +1,9 @@
 package configs
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func (c *checker) uplinks() {
 	if len(c.Uplinks) == 0 {
@@ -15,21 +18,28 @@ func (c *checker) uplinks() {
 		c.clientID(p+".mqtt.client_id", u.MQTT.ClientID)
 		c.prefix(p+".prefix", u.Prefix)
 		within(c, p+".backlog.rate", u.Backlog.Rate, 0, 1_000_000)
-		c.withoutEffect(p, u)
+		c.records(p, u)
 	}
 	c.unique("uplink", "uplinks", names)
 }
 
-// withoutEffect says which choices of an uplink nothing heeds yet.
-func (c *checker) withoutEffect(p string, u *Uplink) {
-	if u.Publish != PublishAll {
-		c.notice(p+".publish", "publish: %s has no effect in this version: every result is published", u.Publish)
+// records checks which records go to an uplink, and in what.
+func (c *checker) records(p string, u *Uplink) {
+	within(c, p+".batch", u.Batch, 0, 10_000)
+	for i := range u.Raw {
+		c.selection(at(p+".raw", i), &u.Raw[i])
 	}
-	if u.Backlog.Order != LiveFirst {
-		c.notice(p+".backlog.order", "order: %s has no effect in this version: every record goes in the order of its making, with new ones behind", u.Backlog.Order)
+	for i, t := range u.Records {
+		if slices.Contains(u.Records[:i], t) {
+			c.fault(at(p+".records", i), "", "%s stands there twice", t)
+		}
 	}
-	if u.Backlog.Rate != 0 {
-		c.notice(p+".backlog.rate", "rate has no effect in this version: a backlog goes as fast as the broker takes it")
+	wants := func(t RecordType) bool { return len(u.Records) == 0 || slices.Contains(u.Records, t) }
+	if len(u.Records) > 0 && u.Publish == PublishFinal && wants(RecordClosed) {
+		c.notice(p+".records", "closed has no effect with publish: final: the one record of a window says that it is closed")
+	}
+	if u.Retain && !wants(RecordFeature) {
+		c.notice(p+".retain", "retain has no effect: no features are sent")
 	}
 }
 

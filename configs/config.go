@@ -222,7 +222,13 @@ type Uplink struct {
 	MQTT    UplinkMQTT `yaml:"mqtt,required"`
 	Prefix  string     `yaml:"prefix"` // first levels of every topic, may contain slashes
 	Publish Publish    `yaml:"publish"`
-	Backlog Backlog    `yaml:"backlog"`
+	// Records are the types that are sent; none is all of them.
+	Records []RecordType `yaml:"records"`
+	// Raw is which readings are sent too: those that any of these takes.
+	Raw     []Select `yaml:"raw"`
+	Retain  bool     `yaml:"retain"` // the broker keeps each topic's newest feature
+	Batch   int      `yaml:"batch"`  // records to a message at most; 0: one, on its own topic
+	Backlog Backlog  `yaml:"backlog"`
 }
 
 // UplinkMQTT is how to reach an uplink's broker.
@@ -240,6 +246,19 @@ type Publish string
 const (
 	PublishAll   Publish = "all"
 	PublishFinal Publish = "final" // one record per window, at its closing
+)
+
+// RecordType is a type of records that an uplink sends.
+type RecordType string
+
+// The types of records.
+const (
+	RecordFeature    RecordType = "feature"
+	RecordClosed     RecordType = "closed"
+	RecordLate       RecordType = "late"
+	RecordQuarantine RecordType = "quarantine"
+	RecordEvent      RecordType = "event"
+	RecordDefinition RecordType = "definition"
 )
 
 // Order is in which order a backlog is sent.

@@ -95,7 +95,10 @@ func (QualityPolicy) values() []string { return []string{string(QualityAll), str
 func (ValueType) values() []string {
 	return []string{string(TypeNumber), string(TypeBool), string(TypeText)}
 }
-func (Publish) values() []string  { return []string{string(PublishAll), string(PublishFinal)} }
+func (Publish) values() []string { return []string{string(PublishAll), string(PublishFinal)} }
+func (RecordType) values() []string {
+	return []string{string(RecordFeature), string(RecordClosed), string(RecordLate), string(RecordQuarantine), string(RecordEvent), string(RecordDefinition)}
+}
 func (Order) values() []string    { return []string{string(LiveFirst), string(InOrder)} }
 func (Identity) values() []string { return []string{string(IdentityAuto), string(IdentityNone)} }
 func (TimeUse) values() []string {

@@ -44,9 +44,11 @@ func (p *pipeline) clockEvent(e clock.Event) {
 // kept as evidence, and the loss goes upstream.
 func (p *pipeline) undeliverable(uplinkName string, a uplink.SetAside) {
 	p.tell(func() {
-		p.evidence = append(p.evidence, buffer.Evidence{
-			Kind: evidenceUndeliverable, AtMS: reading.FloorMS(p.clk.Now().WallNS), Data: a.Record.Data,
-		})
+		e := buffer.Evidence{Kind: evidenceUndeliverable, AtMS: reading.FloorMS(p.clk.Now().WallNS), Data: a.Record.Data}
+		if r := a.Record.Reading; r != nil {
+			e.Kind, e.Data = evidenceUnsent, reading.AppendReading(nil, r)
+		}
+		p.evidence = append(p.evidence, e)
 		p.ledger.Counts.Lost["undeliverable"]++
 		p.note(p.event(uplink.EventLoss).Str("what", "undeliverable").Str("uplink", uplinkName).
 			Uint("seq", a.Record.Seq).Str("topic", a.Topic).Str("reason", a.Reason))
@@ -81,7 +83,7 @@ func (p *pipeline) event(kind string) *uplink.Event {
 // note puts an event into the next commit.
 func (p *pipeline) note(e *uplink.Event) {
 	p.ledger.Counts.Emitted["event"]++
-	p.send(uplink.KindEvent, e.Record())
+	p.send(uplink.KindEvent, 0, e.Record())
 }
 
 // clockRecord is the record of an event of the clock. A change of state stands
@@ -183,13 +185,17 @@ func (p *pipeline) announce() {
 	for i := range p.features.Features {
 		id := p.features.Features[i].ID
 		data := uplink.DefinitionRecord(id, inst.WallNS, inst.State, []byte(p.specs[id.Name]))
-		p.send(uplink.KindDefinition, data)
+		p.send(uplink.KindDefinition, chainUnknown, data)
 	}
 }
 
+// chainUnknown is the Since of what must not overtake an earlier record of its key:
+// a definition, which the broker retains.
+const chainUnknown = 1
+
 // send puts a record into the next commit.
-func (p *pipeline) send(kind byte, data []byte) {
+func (p *pipeline) send(kind byte, since uint64, data []byte) {
 	if p.sends {
-		p.events = append(p.events, buffer.Record{Kind: kind, Data: append(appendGeneration(nil, p.ledger.Generation), data...)})
+		p.events = append(p.events, buffer.Record{Kind: kind, Since: since, Data: append(appendGeneration(nil, p.ledger.Generation), data...)})
 	}
 }

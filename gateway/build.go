@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -111,13 +112,39 @@ func subscription(s *configs.Subscribe) mqtt.Subscription {
 
 func uplinkConfig(u *configs.Uplink, clk *clock.Clock) uplink.Config {
 	t, target := u.MQTT.TLS, u.MQTT.URL.URL
-	return uplink.Config{
+	out := uplink.Config{
 		Name: u.Name, URL: &target, ClientID: u.MQTT.ClientID, Login: login(u.MQTT.Login),
-		TLS: t.Load,
+		TLS: t.Load, RetainFeatures: u.Retain, Batch: u.Batch, BacklogRate: u.Backlog.Rate,
 		Clock: func() (int64, reading.ClockState) {
 			now := clk.Now()
 			return now.WallNS, now.State
 		},
+	}
+	for _, name := range u.Records {
+		out.Types = append(out.Types, string(name))
+	}
+	return out
+}
+
+// rawFilter returns what tells the readings that an uplink takes; nil if it takes
+// none.
+func rawFilter(selects []configs.Select) func(*reading.Reading) bool {
+	if len(selects) == 0 {
+		return nil
+	}
+	known := map[reading.Tag][]configs.ValueType{} // the types that are taken of a series
+	return func(r *reading.Reading) bool {
+		types, ok := known[r.Tag]
+		if !ok {
+			s := r.Tag.Value()
+			for i := range selects {
+				if c := &selects[i]; c.Input.Match(s.Input) && c.Asset.Match(s.Asset) && c.Sensor.Match(s.Sensor) {
+					types = append(types, c.Type)
+				}
+			}
+			known[r.Tag] = types
+		}
+		return slices.ContainsFunc(types, func(t configs.ValueType) bool { return engineTypes[t].Takes(r.Value.Kind()) })
 	}
 }
 
@@ -130,6 +157,9 @@ func storeOptions(c *configs.Config, wallNS int64) buffer.Options {
 	}
 	for i := range c.Uplinks {
 		o.Uplinks = append(o.Uplinks, c.Uplinks[i].Name)
+		if len(c.Uplinks[i].Raw) > 0 {
+			o.Raw = append(o.Raw, c.Uplinks[i].Name)
+		}
 	}
 	return o
 }
@@ -174,6 +204,9 @@ func EngineConfig(c *configs.Config) (windowing.Config, error) {
 	}
 	for i := range c.Features {
 		out.Features = append(out.Features, engineFeature(&c.Features[i]))
+	}
+	for i := range c.Uplinks {
+		out.Finals = out.Finals || c.Uplinks[i].Publish == configs.PublishFinal
 	}
 	return out, out.Validate()
 }

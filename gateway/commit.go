@@ -82,7 +82,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 			continue
 		}
 		if p.sends {
-			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Data: record})
+			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Since: e.Since, Data: record})
 		}
 		if e.Kind == windowing.EmitLate || e.Kind == windowing.EmitQuarantine {
 			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: byte(e.Kind), AtMS: reading.FloorMS(b.WallNS), Data: record[generationLen:]})
@@ -188,15 +188,30 @@ func (p *pipeline) reportLosses(c *buffer.Commit) {
 		if l.Uplink != "" {
 			e.Str("uplink", l.Uplink)
 		}
-		if l.Kind == buffer.LossRaw {
+		switch l.Kind {
+		case buffer.LossOutbox:
+			e.Int("records", l.Records)
+		case buffer.LossRaw, buffer.LossUnsent:
 			e.Int("readings", l.Readings).Time("from", msToNS(l.MinMS)).Time("to", msToNS(l.MaxMS))
 		}
 		p.note(e)
-		p.ledger.Counts.Lost[string(l.Kind)] += uint64(max(l.Readings, int64(l.Next-l.First)))
+		p.ledger.Counts.Lost[string(l.Kind)] += lostCount(&l)
 		c.Reported = l.ID
 		p.log.Warn().Str("what", string(l.Kind)).Uint64("first", l.First).Uint64("next", l.Next).
 			Int64("readings", l.Readings).Msg("the store had to drop what it could no longer hold: raise store.quota or shorten store.retain")
 	}
+}
+
+// lostCount is how many records or readings a loss is of; of blocks that could not
+// be read it is not known, and each counts as one.
+func lostCount(l *buffer.Loss) uint64 {
+	switch l.Kind {
+	case buffer.LossOutbox:
+		return uint64(l.Records)
+	case buffer.LossRaw, buffer.LossUnsent:
+		return uint64(l.Readings + l.Damaged)
+	}
+	return l.Next - l.First
 }
 
 func msToNS(ms int64) int64 {
@@ -207,8 +222,12 @@ func msToNS(ms int64) int64 {
 }
 
 // evidenceUndeliverable is the kind of evidence that is an outbox record no broker
-// would take. The other kinds are those of emissions.
-const evidenceUndeliverable byte = 128
+// would take, evidenceUnsent such a reading. The other kinds are those of
+// emissions.
+const (
+	evidenceUndeliverable byte = 128
+	evidenceUnsent        byte = 129
+)
 
 // commitBytes is about what a commit adds to the file.
 func commitBytes(c *buffer.Commit) int {

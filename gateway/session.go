@@ -149,7 +149,7 @@ func (p *pipeline) emitAnew(rec *recovered) {
 		Msg("stepping the journal again gives other results than were committed; they are emitted anew under a new generation")
 	p.note(p.event(uplink.EventMismatch).Uint("block", rec.mismatch).Uint("emissions", uint64(len(rec.different))))
 	for _, data := range rec.different {
-		p.send(uplink.KindEmission, data)
+		p.send(uplink.KindEmission, chainUnknown, data)
 	}
 }
 
@@ -194,8 +194,13 @@ func (s *session) addUplinks() error {
 		u := &s.cfg.Uplinks[i]
 		send := &sender{name: u.Name, born: s.pipe.born, pipe: s.pipe}
 		send.make = func(generation uint64) (*uplink.Uplink, error) {
-			f := &feed{outbox: s.store.Outbox(u.Name), generation: generation, log: s.log}
-			enc := uplink.Encoder{Gateway: s.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix}
+			f := &feed{
+				outbox: s.store.Outbox(u.Name), ordered: u.Backlog.Order == configs.InOrder,
+				generation: generation, wants: rawFilter(u.Raw), log: s.log,
+			}
+			enc := uplink.Encoder{
+				Gateway: s.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix, Finals: u.Publish == configs.PublishFinal,
+			}
 			cfg := uplinkConfig(u, s.clk)
 			cfg.SetAside = func(a uplink.SetAside) { s.pipe.undeliverable(u.Name, a) }
 			return uplink.New(cfg, f, enc, s.log)

@@ -424,7 +424,7 @@ func forge(t *testing.T, from *buffer.Store, path string, blocks []buffer.Block)
 
 func outbox(t *testing.T, s *buffer.Store) []buffer.StoredRecord {
 	t.Helper()
-	rs, err := s.Outbox("up").Next(nil, 1000, 1<<20)
+	rs, _, err := s.Outbox("up").Next(buffer.Live, nil, 1000, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +458,7 @@ func TestUnreadableJournalIsSetAside(t *testing.T) {
 		t.Fatalf("there is no way on: %v", err)
 	}
 	if len(again.pipe.events) != 1 || !strings.Contains(string(again.pipe.events[0].Data), kept) {
-		t.Errorf("nothing says where the store was put: %q", again.pipe.events)
+		t.Errorf("nothing says where the store was put: %v", again.pipe.events)
 	}
 	again.socket.ln.Close()
 	if err := again.store.Close(); err != nil {

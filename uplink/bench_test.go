@@ -64,7 +64,7 @@ func BenchmarkThroughput(b *testing.B) {
 			recs[i] = r
 		}
 		src.add(recs...)
-		for src.Backlog() > 0 {
+		for src.Waiting() > 0 {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}

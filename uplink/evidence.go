@@ -46,6 +46,25 @@ func (w *emissionWriter) duplicate() {
 	w.reading(r)
 }
 
+// reading renders a reading as the journal has it.
+func (c *Encoder) reading(m *Message, r *reading.Reading) {
+	s := r.Tag.Value()
+	h := c.newID(typeRaw)
+	h.reading(r)
+	m.Topic = c.topic(typeRaw, s.Asset, s.Sensor)
+	m.head = head{kind: typeRaw, updateID: h.sum(), clock: stampClock(r)}
+	o := object{append(m.Payload, '{')}
+	c.head(&o, &m.head)
+	w := emissionWriter{object: &o, upstream: true}
+	w.origin(r)
+	w.str("asset", s.Asset)
+	w.str("lifecycle", s.Lifecycle)
+	w.str("sensor", s.Sensor)
+	w.reading(r)
+	o.end()
+	m.Payload = o.b
+}
+
 func (w *emissionWriter) origin(r *reading.Reading) {
 	s := r.Tag.Value()
 	w.str("input", s.Input)

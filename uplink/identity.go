@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 
+	"tidemark/reading"
 	"tidemark/windowing"
 )
 
@@ -40,7 +41,11 @@ func (h *idHash) sum() (id [updateIDLen]byte) {
 }
 
 func (c *Encoder) emissionID(e *windowing.Emission) [updateIDLen]byte {
-	h := c.newID(typeName(e.Kind))
+	kind := typeName(e.Kind)
+	if e.Kind == windowing.EmitFeature && e.Final {
+		kind = "final" // the last revision's values in another record
+	}
+	h := c.newID(kind)
 	if e.Kind != windowing.EmitQuarantine && e.Kind != windowing.EmitDuplicate {
 		h.str(e.Asset)
 		h.str(e.Lifecycle)
@@ -52,7 +57,7 @@ func (c *Encoder) emissionID(e *windowing.Emission) [updateIDLen]byte {
 		h.num(uint64(e.Revision))
 	}
 	if isReading(e.Kind) {
-		h.reading(e)
+		h.reading(e.Reading)
 	}
 	switch e.Kind {
 	case windowing.EmitWatermark:
@@ -67,8 +72,7 @@ func (c *Encoder) emissionID(e *windowing.Emission) [updateIDLen]byte {
 
 // reading adds what tells one reading from another: who sent it, its identity,
 // both times and its content.
-func (h *idHash) reading(e *windowing.Emission) {
-	r := e.Reading
+func (h *idHash) reading(r *reading.Reading) {
 	s := r.Tag.Value()
 	h.str(s.Input)
 	h.str(s.Device)

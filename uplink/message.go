@@ -16,15 +16,21 @@ const (
 	KindEmission   byte = 1 // what the engine said, in its canonical binary form
 	KindEvent      byte = 2 // an Event's Record
 	KindDefinition byte = 3 // a DefinitionRecord; retained by the broker
+	KindReading    byte = 4 // a reading of the journal, in Record.Reading; not stored
 )
 
-// Record is a record of the outbox.
+// Record is something to be published.
 type Record struct {
-	Seq  uint64 // position in the outbox; grows, may have gaps
+	Seq  uint64 // position in its lane; grows, may have gaps
 	Kind byte
+	// Waited says that the record was there before the connection was.
+	Waited bool
 	// Generation is the one that the record was made under; 0 is the encoder's.
 	Generation uint64
-	Data       []byte // belongs to whoever asked for it
+	Data       []byte           // belongs to whoever asked for it
+	Reading    *reading.Reading // of KindReading, instead of Data
+
+	lane Lane
 }
 
 // Message is a record as it is published.
@@ -35,6 +41,7 @@ type Message struct {
 
 	head       head
 	generation uint64
+	startMS    int64 // of a feature's window
 }
 
 // Property is an MQTT user property.
@@ -75,13 +82,22 @@ func (c *Encoder) Encode(m *Message, r Record) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("cannot read emission: %d bytes are left over", len(rest))
 		}
+		if c.Finals && e.Final {
+			e.Kind = windowing.EmitFeature
+		}
 		m.Payload, m.head = c.appendEmission(m.Payload, &e)
-		m.Topic = c.emissionTopic(&e)
+		m.Topic, m.startMS = c.emissionTopic(&e), e.StartMS
 		return nil
 	case KindEvent:
 		return c.event(m, r.Data)
 	case KindDefinition:
 		return c.definition(m, r.Data)
+	case KindReading:
+		if r.Reading == nil {
+			return errors.New("cannot read a reading: there is none")
+		}
+		c.reading(m, r.Reading)
+		return nil
 	}
 	return fmt.Errorf("cannot read outbox record of kind %d: written by a later version", r.Kind)
 }

@@ -135,6 +135,11 @@ func (c *mqttConn) accept(ack *paho.Connack) error {
 	if p.ReceiveMaximum != nil {
 		c.lim.receiveMax = int(*p.ReceiveMaximum)
 	}
+	if c.lim.receiveMax == 0 {
+		c.disconnect(broker.Protocol)
+		c.abort()
+		return fmt.Errorf("the broker at %s says that it takes no record at a time (Receive Maximum 0), which MQTT 5 forbids; raise its limit of messages in flight", c.peer.Addr())
+	}
 	if p.MaximumPacketSize != nil {
 		c.lim.maxPacket = *p.MaximumPacketSize
 	}

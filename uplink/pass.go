@@ -3,7 +3,6 @@ package uplink
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -17,16 +16,14 @@ type pass struct {
 	conn   conn
 	window *window
 
+	pace   *pace
+	batch  batch
+	single bool // no batches: one of them may hold what the broker will not take
+
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // ends the present sweep; nil between sweeps
 	resting   bool                    // the broker refused a record and has taken none since
 }
-
-// sizes of what is asked from the outbox at a time.
-const (
-	batchRecords = 256
-	batchBytes   = 256 << 10
-)
 
 // serve sends until the connection is lost, which is an error, or ctx ends and
 // nothing is left that the broker would take, which is none.
@@ -67,8 +64,12 @@ func (p *pass) afterRefusal(hard context.Context, r *refusedError) error {
 	}
 	p.setResting(true)
 	p.enter(codeState(r.code), r.Error())
-	if judge(r.code) == doubtful && p.suspects.doubted(r.rec.Seq) {
-		p.giveUp(r.rec, r.Error())
+	if r.count > 1 {
+		p.single = true // to find the one that is meant
+		return nil
+	}
+	if judge(r.code) == doubtful && p.suspects.doubted(&r.last) {
+		p.giveUp(r.last, r.Error())
 	}
 	return nil
 }
@@ -144,32 +145,24 @@ func (p *pass) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// sweep sends the outbox from the first record that is not delivered on, until
-// ctx ends and nothing is left. It returns nil then, else why it stopped.
+// sweep sends from the first records that are not delivered on, until ctx ends and
+// nothing is left that may go. It returns nil then, else why it stopped.
 func (p *pass) sweep(ctx, hard context.Context) error {
 	run, end := p.begin(hard, true)
 	defer end()
-	p.src.Rewind()
-	for backlog := true; ; {
-		recs, err := p.src.Next(p.recs[:0], batchRecords, batchBytes)
-		if err != nil {
-			return fmt.Errorf("the outbox cannot be read: %w", err)
-		}
-		for _, r := range recs {
-			if err := p.sendRecord(run, r, backlog); err != nil {
+	p.rewind()
+	for {
+		moved, err := p.round(run)
+		switch {
+		case err != nil:
+			return err
+		case moved:
+		case ctx.Err() != nil:
+			return p.drain(run)
+		default:
+			if err := p.wait(ctx, run); err != nil {
 				return err
 			}
-		}
-		p.recs = recs
-		if len(recs) > 0 {
-			continue
-		}
-		backlog = false
-		if ctx.Err() != nil {
-			return p.drain(run)
-		}
-		if err := p.wait(ctx, run); err != nil {
-			return err
 		}
 	}
 }
@@ -183,6 +176,7 @@ func (p *pass) wait(ctx, run context.Context) error {
 	either, cancel := context.WithCancel(run)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
+	defer p.pace.wake(cancel)()
 	err := p.src.Wait(either)
 	switch {
 	case run.Err() != nil:
@@ -197,7 +191,7 @@ func (p *pass) wait(ctx, run context.Context) error {
 func (p *pass) status(hard context.Context, state, reason string) error {
 	now, clock := p.cfg.Clock()
 	m := p.enc.statusMessage(state, reason, now, clock)
-	id, err := p.admit(hard, Record{})
+	id, err := p.admit(hard, cargo{})
 	if err != nil {
 		return err
 	}

@@ -43,12 +43,15 @@ func blamesPacket(code broker.Code) bool {
 // refusedError ends a pass over the outbox: the broker took the connection and
 // not the record.
 type refusedError struct {
-	rec  Record
+	cargo
 	code broker.Code
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("the broker refuses record %d: %s", e.rec.Seq, e.code)
+	if e.count > 1 {
+		return fmt.Sprintf("the broker refuses a batch of %d records: %s", e.count, e.code)
+	}
+	return fmt.Sprintf("the broker refuses record %d: %s", e.last.Seq, e.code)
 }
 
 var errStalled = errors.New("the broker stopped answering: no PUBACK within the acknowledgement timeout")

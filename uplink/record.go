@@ -15,6 +15,9 @@ type Encoder struct {
 	Generation uint64 // trusted wall time of the store's birth, in µs since 1970
 	// Prefix is the first levels of every topic; it may contain slashes.
 	Prefix string
+	// Finals renders a closing that carries the window's last result as that
+	// result, with the status final.
+	Finals bool
 }
 
 // head is what a record's user properties repeat of its content.
@@ -68,7 +71,11 @@ func clockState(e *windowing.Emission) reading.ClockState {
 	if e.Reading == nil {
 		return e.Clock.State
 	}
-	if seg := e.Reading.Stamp.Clock; seg != nil {
+	return stampClock(e.Reading)
+}
+
+func stampClock(r *reading.Reading) reading.ClockState {
+	if seg := r.Stamp.Clock; seg != nil {
 		return seg.State
 	}
 	return reading.ClockUnknown
@@ -79,7 +86,12 @@ func typeName(k windowing.EmissionKind) string {
 	return [...]string{"", "feature", "closed", "late", "duplicate", "quarantine", "watermark", typeEvent, typeEvent}[min(k, windowing.EmitResumed)]
 }
 
-const typeEvent = "event"
+const (
+	typeFeature = "feature"
+	typeEvent   = "event"
+	typeRaw     = "raw"
+	typeBatch   = "batch"
+)
 
 // emissionWriter renders one emission, upstream or as a line of a replay.
 type emissionWriter struct {
@@ -170,11 +182,17 @@ func (w *emissionWriter) feature() {
 	w.windowKey()
 	w.revision()
 	status := "corrected"
-	if e.Revision <= 1 {
+	switch {
+	case e.Final:
+		status = "final"
+	case e.Revision <= 1:
 		status = "provisional"
 	}
 	w.str("status", status)
 	w.str("cause", e.Cause.String())
+	if e.Reason != windowing.ReasonNone {
+		w.str("reason", e.Reason.String()) // a window closed before its time
+	}
 	if e.PartialStart {
 		w.bool("partial_start", true)
 	}

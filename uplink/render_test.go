@@ -154,6 +154,7 @@ var stored = map[string]uplink.Record{
 	"event_unmatched_binary": {Kind: uplink.KindEvent, Data: uplink.RejectEvent("vibration", &reading.Reject{
 		Kind: reading.Unmatched, Reason: "unknown_sensor", Place: "vib", ID: "e7", Excerpt: []byte{0xff, 0}, IngestNS: at("2026-01-01T12:00:00Z")},
 		reading.ClockSynchronized).Record()},
+	"raw": {Kind: uplink.KindReading, Reading: &lateReading},
 	"definition": {Kind: uplink.KindDefinition, Data: uplink.DefinitionRecord(processFeature, at("2026-01-01T00:00:00Z"),
 		reading.ClockSynchronized, []byte(`{"window":"5m","functions":["count","mean"]}`))},
 }
@@ -245,6 +246,30 @@ func TestReplayLines(t *testing.T) {
 		add(e)
 	}
 	golden(t, "replay", b)
+}
+
+// A closing that carries the last result is that result to an uplink that sends
+// nothing else of a window, and a closing to the others.
+func TestFinalFeature(t *testing.T) {
+	e := feature()
+	e.Kind, e.Final, e.Cause = windowing.EmitClosed, true, windowing.CauseWatermark
+	r := uplink.Record{Kind: uplink.KindEmission, Data: windowing.AppendEmission(nil, &e)}
+	finals := enc
+	finals.Finals = true
+	var m uplink.Message
+	if err := finals.Encode(&m, r); err != nil {
+		t.Fatal(err)
+	}
+	checkRecord(t, m.Payload)
+	golden(t, "feature_final", show(t, &m))
+	golden(t, "closed", render(t, r))
+
+	e.Reason, e.Cause = windowing.ReasonStateLimit, windowing.CauseStateLimit
+	checkRecord(t, payload(t, finals, &e))
+	e.Final, e.Reason = false, windowing.ReasonRetired // it had no result that stands
+	if line := payload(t, finals, &e); !bytes.HasPrefix(line, []byte(`{"type":"closed"`)) {
+		t.Errorf("rendered as %s", line)
+	}
 }
 
 // A record that cannot be read is an error, never a panic and never half a record.

@@ -154,6 +154,16 @@ func checkRecord(t *testing.T, payload []byte) {
 	d := json.NewDecoder(strings.NewReader(string(payload)))
 	d.UseNumber()
 	var v map[string]any
+	if payload[0] == '[' {
+		var all []json.RawMessage
+		if err := json.Unmarshal(payload, &all); err != nil {
+			t.Fatalf("%v in %s", err, payload)
+		}
+		for _, one := range all {
+			checkRecord(t, one)
+		}
+		return
+	}
 	if err := d.Decode(&v); err != nil {
 		t.Fatalf("%v in %s", err, payload)
 	}

@@ -100,7 +100,7 @@ func TestMaximumPacketSize(t *testing.T) {
 	cfg := quick()
 	cfg.URL = open.url()
 	_, stop := run(t, cfg, src, nil)
-	eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 	stop()
 	limit := uint32(size(open.published()[1]))
 
@@ -113,7 +113,7 @@ func TestMaximumPacketSize(t *testing.T) {
 	var aside func() []uplink.SetAside
 	cfg.SetAside, aside = collect(t, src)
 	u, stop := run(t, cfg, src, nil)
-	eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 	if st := u.Status(); st.MaxPacket != limit || st.Connects != 1 {
 		t.Errorf("status: %+v", st)
 	}
@@ -135,7 +135,7 @@ func TestTopicAliases(t *testing.T) {
 	cfg := quick()
 	cfg.URL = s.url()
 	_, stop := run(t, cfg, src, nil)
-	eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 	stop()
 	type use struct {
 		Topic string
@@ -163,7 +163,7 @@ func TestPublishProperties(t *testing.T) {
 	cfg := quick()
 	cfg.URL = s.url()
 	_, stop := run(t, cfg, src, nil)
-	eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 	stop()
 	p := s.published()[1]
 	if p.QoS != 1 || !p.Retain || p.Duplicate || p.Topic != "tidemark/v1/line-3/definition/bearing-temp-5m/1" ||
@@ -201,7 +201,8 @@ func TestConnack(t *testing.T) {
 		"server moved": {func(_ *packets.Connect, a *packets.Connack) {
 			a.ReasonCode, a.Properties.ServerReference = 0x9D, "b.example"
 		}, uplink.StateWaiting, "b.example"},
-		"QoS 0 only": {func(_ *packets.Connect, a *packets.Connack) { a.Properties.MaximumQOS = ptr(byte(0)) }, uplink.StateWaiting, "QoS 0 only"},
+		"QoS 0 only":        {func(_ *packets.Connect, a *packets.Connack) { a.Properties.MaximumQOS = ptr(byte(0)) }, uplink.StateWaiting, "QoS 0 only"},
+		"Receive Maximum 0": {func(_ *packets.Connect, a *packets.Connack) { a.Properties.ReceiveMaximum = ptr(uint16(0)) }, uplink.StateWaiting, "Receive Maximum 0"},
 		"retain refused": {func(c *packets.Connect, a *packets.Connack) {
 			if c.WillRetain {
 				a.ReasonCode = 0x9A
@@ -221,7 +222,7 @@ func TestConnack(t *testing.T) {
 				t.Errorf("status: %+v", st)
 			}
 			if c.state == uplink.StateOnline {
-				eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+				eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 			}
 			stop()
 			for _, p := range s.published() {

@@ -99,7 +99,7 @@ func TestTLSWaitsForTheClock(t *testing.T) {
 		t.Errorf("reason: %s", s.Reason)
 	}
 	wall.Store(at("2026-01-01T12:00:00Z"))
-	eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 	stop()
 	inOrder(t, b.records(), 10)
 }
@@ -175,7 +175,7 @@ func TestWebSocket(t *testing.T) {
 	cfg := quick()
 	cfg.URL = &url.URL{Scheme: "ws", Host: strings.TrimPrefix(srv.URL, "http://"), Path: "/mqtt"}
 	_, stop := run(t, cfg, src, nil)
-	eventually(t, "delivered", func() bool { return src.Backlog() == 0 })
+	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
 	stop()
 	inOrder(t, b.records(), 3000)
 	if sessions.Load() != 1 {

@@ -33,8 +33,7 @@ type Status struct {
 
 	LastAckNS  int64  // wall time of the last PUBACK; 0 before the first
 	InFlight   int    // sent and not answered
-	Backlog    int64  // records in the outbox that are not delivered
-	Mark       uint64 // every record up to this one is delivered; 0 before the first
+	Backlog    int64  // records that are not delivered
 	Sent       uint64 // records, every sending counted
 	Resent     uint64 // of these, records that had been sent before
 	Acked      uint64 // records that the broker took, every time counted
@@ -49,7 +48,6 @@ type Status struct {
 type counters struct {
 	lastAck                                           atomic.Int64
 	sent, resent, acked, setAside, connects, failures atomic.Uint64
-	mark                                              atomic.Uint64
 
 	mu      sync.Mutex // guards what follows
 	state   State
@@ -63,7 +61,7 @@ type counters struct {
 func (u *Uplink) Status() Status {
 	c := &u.counters
 	s := Status{
-		Name: u.cfg.Name, LastAckNS: c.lastAck.Load(), Backlog: u.src.Backlog(), Mark: c.mark.Load(),
+		Name: u.cfg.Name, LastAckNS: c.lastAck.Load(), Backlog: u.src.Waiting(),
 		Sent: c.sent.Load(), Resent: c.resent.Load(), Acked: c.acked.Load(), SetAside: c.setAside.Load(),
 		Connects: c.connects.Load(), Failures: c.failures.Load(),
 	}

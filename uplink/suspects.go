@@ -14,12 +14,20 @@ import (
 type suspects struct {
 	cautious bool // the next connection begins with one record at a time
 
-	lossSeq uint64 // first unanswered record at the last loss of a connection
-	losses  int    // in a row with that record
+	lossAt place // first unanswered record at the last loss of a connection
+	losses int   // in a row with that record
 
-	doubtSeq uint64 // record that was alone in flight, or refused
-	doubts   int
+	doubtAt place // record that was alone in flight, or refused
+	doubts  int
 }
+
+// place names a record, whichever lane of the outbox it goes by.
+type place struct {
+	raw bool
+	seq uint64
+}
+
+func (r *Record) place() place { return place{r.lane == Raw, r.Seq} }
 
 const (
 	maxLosses = 3 // with one record first in line, then the culprit is looked for
@@ -32,25 +40,25 @@ func (s *suspects) lost(err error, w *window) (culprit Record, found bool) {
 	s.cautious = false
 	waiting, first := w.unanswered()
 	code, said := blame(err)
-	if first.Seq == 0 || !said && !broker.HungUp(err) {
+	if first.count == 0 || !said && !broker.HungUp(err) {
 		return Record{}, false
 	}
-	if s.lossSeq != first.Seq {
-		s.lossSeq, s.losses = first.Seq, 0
+	if s.lossAt != first.first {
+		s.lossAt, s.losses = first.first, 0
 	}
 	s.losses++
 	s.cautious = said || s.losses >= maxLosses
-	if waiting > 1 || !s.cautious {
+	if waiting > 1 || first.count > 1 || !s.cautious {
 		return Record{}, false
 	}
-	return first, said && judge(code) == setAside || s.doubted(first.Seq)
+	return first.last, said && judge(code) == setAside || s.doubted(&first.last)
 }
 
 // doubted counts failures of one record alone and reports whether they are
 // enough.
-func (s *suspects) doubted(seq uint64) bool {
-	if s.doubtSeq != seq {
-		s.doubtSeq, s.doubts = seq, 0
+func (s *suspects) doubted(r *Record) bool {
+	if at := r.place(); s.doubtAt != at {
+		s.doubtAt, s.doubts = at, 0
 	}
 	s.doubts++
 	return s.doubts >= maxDoubts
@@ -58,7 +66,9 @@ func (s *suspects) doubted(seq uint64) bool {
 
 // probation reports whether the connection must prove good before that record is
 // sent.
-func (s *suspects) probation(seq uint64) bool { return s.cautious && s.doubts > 0 && s.doubtSeq == seq }
+func (s *suspects) probation(r *Record) bool {
+	return s.cautious && s.doubts > 0 && s.doubtAt == r.place()
+}
 
 // blame returns the code with which a broker ended the connection because of a
 // packet.

@@ -31,9 +31,21 @@ type Config struct {
 	ConnectTimeout time.Duration // 10 s, from dialling to CONNACK
 	AckTimeout     time.Duration // 20 s; longest wait for a PUBACK
 	MaxInFlight    int           // 2048; the broker's Receive Maximum may be lower
-	BackoffMin     time.Duration // 500 ms
-	BackoffMax     time.Duration // 60 s
-	DrainTimeout   time.Duration // 5 s; for what is left at the end
+	// Types are the types of records that are sent: feature, closed, late,
+	// quarantine, event, definition. None is all. With Encoder.Finals a feature is
+	// sent when its window closes, and no closing is.
+	Types []string
+	// RetainFeatures has the broker keep the newest window's feature of each topic.
+	RetainFeatures bool
+	// Batch is how many records one message may hold; 0 or 1 is one record to a
+	// message, each on its own topic.
+	Batch int
+	// BacklogRate is how many of the records that waited are sent a second; 0 is no
+	// limit.
+	BacklogRate  int
+	BackoffMin   time.Duration // 500 ms
+	BackoffMax   time.Duration // 60 s
+	DrainTimeout time.Duration // 5 s; for what is left at the end
 
 	// Clock is asked for the wall time in Unix nanoseconds and how far it can be
 	// trusted. It does not block.
@@ -50,23 +62,37 @@ type SetAside struct {
 	Reason string
 }
 
-// Source is an uplink's view of the outbox: a reader with a position. Its methods
-// are called by one goroutine, except Delivered and Backlog, which are called at
-// any time and must not block.
+// Lane is a way by which records come; a lower one goes first.
+type Lane uint8
+
+const (
+	Live    Lane = iota // records as they are made
+	Backlog             // records that waited, and what must not overtake them
+	Raw                 // readings
+	lanes
+)
+
+// Source is an uplink's view of what goes upstream: lanes, each with a read
+// position. Its methods are called by one goroutine, except Delivered and Waiting,
+// which are called at any time and must not block.
 type Source interface {
-	// Next appends up to max records after the position, together about maxBytes,
-	// to dst and moves the position behind them. It does not wait: no records means
-	// that there are none now. The records' data stays valid.
-	Next(dst []Record, max, maxBytes int) ([]Record, error)
-	// Wait returns when there may be records after the position, and with ctx's
-	// error when that ends first.
+	// Begin begins a connection: what is not delivered by now has waited. The
+	// positions are at the first records that are not delivered.
+	Begin()
+	// Next appends up to max records after the lane's position, together about
+	// maxBytes, to dst and moves the position behind them, to upTo: there may be
+	// nothing for a while before it. It does not wait: no records means that there
+	// are none now. The records' data stays valid.
+	Next(lane Lane, dst []Record, max, maxBytes int) (recs []Record, upTo uint64, err error)
+	// Wait returns when there may be records that were not there before, and with
+	// ctx's error when that ends first.
 	Wait(ctx context.Context) error
-	// Rewind moves the position back to the first record that is not delivered.
+	// Rewind moves the positions back to the first records that are not delivered.
 	Rewind()
-	// Delivered says that every record up to and including seq is delivered.
-	Delivered(seq uint64)
-	// Backlog returns how many records are not delivered.
-	Backlog() int64
+	// Delivered says that everything of a lane up to and including seq is delivered.
+	Delivered(lane Lane, seq uint64)
+	// Waiting returns how many records are not delivered.
+	Waiting() int64
 }
 
 // Uplink publishes an outbox to one broker. Make one with New.
@@ -80,9 +106,11 @@ type Uplink struct {
 	// What follows belongs to the goroutine of Run.
 	connect  connector
 	retry    backoff
-	high     uint64 // highest record ever sent
+	high     [lanes]uint64 // highest record ever sent, by lane
 	suspects suspects
-	recs     []Record
+	types    types
+	newest   newest
+	queues   [lanes]queue
 	msg      Message
 	progress atomic.Bool // a record was delivered, or the connection held, since this was last taken
 }
@@ -121,12 +149,16 @@ func New(cfg Config, src Source, enc Encoder, log zerolog.Logger) (*Uplink, erro
 		return nil, fmt.Errorf("uplink %q: prefix %q: %s", cfg.Name, enc.Prefix, fault)
 	}
 	cfg.setDefaults()
+	types, err := parseTypes(cfg.Types, enc.Finals)
+	if err != nil {
+		return nil, fmt.Errorf("uplink %q: %w", cfg.Name, err)
+	}
 	b, err := newClient(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("uplink %q: %w", cfg.Name, err)
 	}
 	return &Uplink{
-		cfg: cfg, src: src, enc: enc, connect: b.connect,
+		cfg: cfg, src: src, enc: enc, connect: b.connect, types: types, newest: newest{},
 		log:   log.With().Str("uplink", cfg.Name).Logger(),
 		retry: backoff{min: cfg.BackoffMin, max: cfg.BackoffMax},
 	}, nil
@@ -186,7 +218,8 @@ func afterwards(ctx context.Context, d time.Duration) (context.Context, context.
 // nil after an orderly end.
 func (u *Uplink) once(ctx, hard context.Context) error {
 	w := newWindow()
-	p := &pass{Uplink: u, window: w}
+	p := &pass{Uplink: u, window: w, pace: newPace(u.cfg.BacklogRate)}
+	defer p.pace.stop()
 	will := u.enc.statusMessage("offline", "connection_lost", reading.NoTime, reading.ClockUnknown)
 	c, err := u.connect(ctx, will, p.answered)
 	if err != nil {
@@ -195,6 +228,8 @@ func (u *Uplink) once(ctx, hard context.Context) error {
 	defer c.abort()
 	u.counters.connects.Add(1)
 	p.conn = c
+	p.single = u.suspects.cautious
+	u.src.Begin()
 	w.open(min(c.limits().receiveMax, u.cfg.MaxInFlight), u.suspects.cautious)
 	u.attach(c, w)
 	defer u.attach(nil, nil)
@@ -235,6 +270,5 @@ func (u *Uplink) setAside(r Record, topic, reason string) {
 // giveUp sets aside the first record that is not delivered.
 func (u *Uplink) giveUp(r Record, reason string) {
 	u.setAside(r, "", reason)
-	u.src.Delivered(r.Seq)
-	u.counters.mark.Store(r.Seq)
+	u.src.Delivered(r.lane, r.Seq)
 }

@@ -21,10 +21,30 @@ type window struct {
 	wake    chan struct{} // a token whenever something was answered
 }
 
+// cargo is what a message carries.
+type cargo struct {
+	first place
+	last  Record
+	count int // records; 0 for a message of another kind
+}
+
+// alone is the cargo of a message of one record.
+func alone(r *Record) cargo { return cargo{first: r.place(), last: *r, count: 1} }
+
 type entry struct {
-	rec      Record // Seq 0 for what is no record
+	cargo
+	upTo     marks // is delivered with this entry and those before it
 	answered bool
 	refused  bool // answered, and to be sent again: the mark stands before it
+}
+
+// marks are positions by lane; 0 says nothing of a lane.
+type marks [lanes]uint64
+
+func (m *marks) raise(o marks) {
+	for i := range m {
+		m[i] = max(m[i], o[i])
+	}
 }
 
 // maxWindow keeps a packet identifier from being given out twice.
@@ -46,9 +66,9 @@ func (w *window) open(most int, cautious bool) {
 	}
 }
 
-// add enters a record and returns its packet identifier; false if the window is
+// add enters a message and returns its packet identifier; false if the window is
 // full.
-func (w *window) add(r Record) (id uint16, ok bool) {
+func (w *window) add(c cargo) (id uint16, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.entries)-w.head >= w.limit {
@@ -61,9 +81,27 @@ func (w *window) add(r Record) (id uint16, ok bool) {
 	}
 	id = max(w.nextID, 1)
 	w.nextID = id%maxWindow + 1
-	w.entries = append(w.entries, entry{rec: r})
+	e := entry{cargo: c}
+	if c.count > 0 {
+		e.upTo[c.last.lane] = c.last.Seq
+	}
+	w.entries = append(w.entries, e)
 	w.waiting++
 	return id, true
+}
+
+// pass says that a lane has nothing up to seq but what was entered. It returns
+// what that settles: all of it, if nothing is in the window.
+func (w *window) pass(lane Lane, seq uint64) (m marks) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head == len(w.entries) {
+		m[lane] = seq
+		return m
+	}
+	last := &w.entries[len(w.entries)-1]
+	last.upTo[lane] = max(last.upTo[lane], seq)
+	return m
 }
 
 // find returns the unanswered entry with that packet identifier, nil if there is
@@ -83,33 +121,33 @@ func (w *window) find(id uint16) *entry {
 	return nil
 }
 
-// lookup returns the record that waits for the answer to a packet identifier.
-func (w *window) lookup(id uint16) (Record, bool) {
+// lookup returns the message that waits for the answer to a packet identifier.
+func (w *window) lookup(id uint16) (c cargo, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e := w.find(id); e != nil {
-		return e.rec, true
+		return e.cargo, true
 	}
-	return Record{}, false
+	return cargo{}, false
 }
 
-// answer marks an entry as answered and returns the record up to which everything
-// sent is done; 0 if that did not move. A refused entry holds it back.
-func (w *window) answer(id uint16, refused bool) (mark uint64) {
+// answer marks an entry as answered and returns up to where everything sent is
+// done, as far as that moved. A refused entry holds it back.
+func (w *window) answer(id uint16, refused bool) (m marks) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.find(id)
 	if e == nil {
-		return 0
+		return m
 	}
 	e.answered, e.refused = true, refused
 	w.waiting--
 	w.answers++
-	if e.rec.Seq != 0 {
+	if e.count > 0 {
 		w.limit = min(w.limit+1, w.most)
 	}
 	for w.head < len(w.entries) && w.entries[w.head].answered && !w.entries[w.head].refused {
-		mark = max(mark, w.entries[w.head].rec.Seq)
+		m.raise(w.entries[w.head].upTo)
 		w.entries[w.head] = entry{}
 		w.head++
 	}
@@ -117,7 +155,7 @@ func (w *window) answer(id uint16, refused bool) (mark uint64) {
 	case w.wake <- struct{}{}:
 	default:
 	}
-	return mark
+	return m
 }
 
 // clear forgets answered entries behind a refused one, so that they can be sent
@@ -132,11 +170,11 @@ func (w *window) clear() {
 
 // unanswered returns how many entries wait for an answer, and the first of the
 // window.
-func (w *window) unanswered() (waiting int, first Record) {
+func (w *window) unanswered() (waiting int, first cargo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.head < len(w.entries) {
-		first = w.entries[w.head].rec
+		first = w.entries[w.head].cargo
 	}
 	return w.waiting, first
 }

@@ -13,7 +13,9 @@ func TestWindowAgainstList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type sent struct {
 			id             uint16
+			lane           Lane
 			seq            uint64
+			upTo           marks
 			done, refusing bool
 		}
 		w := newWindow()
@@ -21,11 +23,12 @@ func TestWindowAgainstList(t *testing.T) {
 		w.open(most, false)
 		w.nextID = rapid.SampledFrom([]uint16{0, 1, maxWindow - 3, maxWindow}).Draw(t, "first id")
 		var list []sent
-		var seq, mark uint64
+		var seq uint64
 		settled := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
-				id, ok := w.add(Record{Seq: seq + 1})
+				lane := Lane(rapid.IntRange(0, int(lanes)-1).Draw(t, "lane"))
+				id, ok := w.add(alone(&Record{Seq: seq + 1, lane: lane}))
 				if ok != (len(list)-settled < most) {
 					t.Fatalf("room: %v with %d of %d in the window", ok, len(list)-settled, most)
 				}
@@ -41,7 +44,22 @@ func TestWindowAgainstList(t *testing.T) {
 				if id == 0 {
 					t.Fatal("0 is no packet identifier")
 				}
-				list = append(list, sent{id: id, seq: seq})
+				s := sent{id: id, seq: seq, lane: lane}
+				s.upTo[lane] = seq
+				list = append(list, s)
+			},
+			"pass": func(t *rapid.T) {
+				lane := Lane(rapid.IntRange(0, int(lanes)-1).Draw(t, "lane"))
+				seq++
+				var want marks
+				if settled == len(list) {
+					want[lane] = seq
+				} else {
+					list[len(list)-1].upTo[lane] = seq
+				}
+				if got := w.pass(lane, seq); got != want {
+					t.Fatalf("passing %d settles %v, want %v", seq, got, want)
+				}
 			},
 			"answer": func(t *rapid.T) {
 				if len(list) == 0 {
@@ -50,23 +68,22 @@ func TestWindowAgainstList(t *testing.T) {
 				i := rapid.IntRange(max(0, settled-3), len(list)-1).Draw(t, "which")
 				refused := rapid.IntRange(0, 9).Draw(t, "refused") == 0
 				s := &list[i]
-				r, open := w.lookup(s.id)
-				if open != !s.done || open && r.Seq != s.seq {
-					t.Fatalf("lookup of %d is %v %v, want %+v", s.id, r, open, *s)
+				c, open := w.lookup(s.id)
+				if open != !s.done || open && (c.last.Seq != s.seq || c.count != 1) {
+					t.Fatalf("lookup of %d is %v %v, want %+v", s.id, c, open, *s)
 				}
 				got := w.answer(s.id, refused)
 				if !s.done {
 					s.done, s.refusing = true, refused
 				}
-				want := uint64(0)
+				var want marks
 				for settled < len(list) && list[settled].done && !list[settled].refusing {
-					want = list[settled].seq
+					want.raise(list[settled].upTo)
 					settled++
 				}
 				if got != want {
-					t.Fatalf("mark is %d, want %d", got, want)
+					t.Fatalf("marks are %d, want %d", got, want)
 				}
-				mark = max(mark, got)
 			},
 			"answer to nothing": func(t *rapid.T) {
 				id := rapid.Uint16().Draw(t, "id")
@@ -75,7 +92,7 @@ func TestWindowAgainstList(t *testing.T) {
 						t.Skip("was sent")
 					}
 				}
-				if got := w.answer(id, false); got != 0 {
+				if got := w.answer(id, false); got != (marks{}) {
 					t.Fatalf("an answer to %d moves the mark to %d", id, got)
 				}
 			},
@@ -102,7 +119,7 @@ func TestCautiousWindow(t *testing.T) {
 	for _, want := range []int{1, 2, 4, 5, 5} {
 		var ids []uint16
 		for {
-			id, ok := w.add(Record{Seq: seq + 1})
+			id, ok := w.add(alone(&Record{Seq: seq + 1}))
 			if !ok {
 				break
 			}

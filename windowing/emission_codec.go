@@ -36,6 +36,14 @@ func DecodeEmission(src []byte) (m Emission, rest []byte, err error) {
 	return m, src[w.at:], nil
 }
 
+// StoredKind returns the kind of an encoded emission, 0 if it cannot be told.
+func StoredKind(src []byte) EmissionKind {
+	if len(src) < 2 {
+		return 0
+	}
+	return EmissionKind(src[1])
+}
+
 func (w *wire) emission(m *Emission) {
 	code(w, &m.Kind, EmitResumed)
 	if w.reading && m.Kind == 0 {

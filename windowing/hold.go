@@ -46,7 +46,7 @@ func (rt *route) carryIn(e *Engine, r *reading.Reading, t int64) {
 	s := newSample(r, t)
 	for i := range rt.ends {
 		n := &rt.ends[i]
-		if n.selected && n.f.holdNS > 0 && n.f.def.Select.Type.takes(r.Value.Kind()) && !n.f.def.Excludes(r.Stamp.EventBound) {
+		if n.selected && n.f.holdNS > 0 && n.f.def.Select.Type.Takes(r.Value.Kind()) && !n.f.def.Excludes(r.Stamp.EventBound) {
 			n.key(rt).keep(&s, false)
 		}
 	}

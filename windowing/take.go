@@ -107,7 +107,7 @@ func (rt *route) repeated(e *Engine, id identity, r *reading.Reading, t int64) (
 func (rt *route) forgotten(e *Engine, t int64, kind reading.Kind) bool {
 	for i := range rt.ends {
 		n := &rt.ends[i]
-		if !n.selected || !n.f.def.Select.Type.takes(kind) {
+		if !n.selected || !n.f.def.Select.Type.Takes(kind) {
 			continue
 		}
 		c := n.f.all
@@ -144,7 +144,7 @@ func (rt *route) assign(e *Engine, r *reading.Reading, t int64) (late bool) {
 	for i := range rt.ends {
 		n := &rt.ends[i]
 		n.p.vouch(vouched)
-		if !n.selected || !n.f.def.Select.Type.takes(r.Value.Kind()) {
+		if !n.selected || !n.f.def.Select.Type.Takes(r.Value.Kind()) {
 			continue
 		}
 		if n.key(rt).assign(&s) {

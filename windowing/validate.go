@@ -126,8 +126,8 @@ func (s *Selector) listed(sensor string) bool {
 	return len(s.Sensors) == 0
 }
 
-// takes reports whether the selector's type admits a value of this kind.
-func (t ValueType) takes(k reading.Kind) bool {
+// Takes reports whether the selector's type admits a value of this kind.
+func (t ValueType) Takes(k reading.Kind) bool {
 	switch t {
 	case NumberValue:
 		return k != reading.Bool && k != reading.Text

@@ -34,7 +34,7 @@ func storeFile(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	s.Outbox("plant").Delivered(1)
+	s.Outbox("plant").Delivered(buffer.Live, 1)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

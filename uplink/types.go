@@ -1,0 +1,74 @@
+package uplink
+
+import (
+	"fmt"
+	"slices"
+
+	"tidemark/windowing"
+)
+
+// typeNames are the types of records that an uplink chooses from. Readings are not
+// among them: they come only where the source has them.
+var typeNames = []string{"feature", "closed", "late", "quarantine", typeEvent, "definition"}
+
+// types is a set of record types, by their place in typeNames.
+type types struct {
+	set    uint16
+	finals bool
+}
+
+func parseTypes(names []string, finals bool) (types, error) {
+	t := types{finals: finals}
+	for _, n := range names {
+		i := slices.Index(typeNames, n)
+		if i < 0 {
+			return t, fmt.Errorf("there are no records of type %q, but of %q", n, typeNames)
+		}
+		t.set |= 1 << i
+	}
+	if len(names) == 0 {
+		t.set = 1<<len(typeNames) - 1
+	}
+	return t, nil
+}
+
+func (t types) has(name string) bool { return t.set&(1<<slices.Index(typeNames, name)) != 0 }
+
+// takes reports whether a record is to be sent. One that cannot be understood is:
+// whoever renders it says what is wrong.
+func (t types) takes(r *Record) bool {
+	switch r.Kind {
+	case KindEvent:
+		return t.has(typeEvent)
+	case KindDefinition:
+		return t.has("definition")
+	case KindEmission:
+		return t.takesEmission(windowing.StoredKind(r.Data))
+	}
+	return true
+}
+
+func (t types) takesEmission(k windowing.EmissionKind) bool {
+	switch {
+	case k == 0 || k > windowing.EmitResumed:
+		return true
+	case t.finals && k == windowing.EmitFeature:
+		return false
+	case t.finals && k == windowing.EmitClosed:
+		return t.has("feature")
+	}
+	return t.has(typeName(k))
+}
+
+// newest knows the newest window that was published with retain, by topic: a
+// correction of an older one must not take its place at the broker.
+type newest map[string]int64
+
+// retains reports whether a feature's message is the one to be kept.
+func (n newest) retains(m *Message) bool {
+	if at, known := n[m.Topic]; known && m.startMS < at {
+		return false
+	}
+	n[m.Topic] = m.startMS
+	return true
+}
