@@ -120,6 +120,25 @@ func (c *Clock) ObserveServer(input string, x ServerExchange) {
 	sc.observe(Exchange{T1NS: x.SentBootNS, T4NS: x.ReceivedBootNS, VNS: x.ServerNS, ResolutionNS: x.ResolutionNS})
 }
 
+// Vouched returns how far event time has come when a server has said all of ms,
+// Unix milliseconds by its own clock: no further than the gateway itself can vouch
+// for (SEMANTICS G3), and reading.NoTime where either clock cannot be trusted.
+func (c *Clock) Vouched(input string, ms int64) int64 {
+	now := c.Now()
+	if !c.Trusted() || now.BoundNS < 0 {
+		return reading.NoTime
+	}
+	s := c.sources
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sc := s.servers[input]; sc != nil {
+		if _, v := sc.view(now.BootNS, now.Segment.WallMinusBootNS, now.BoundNS); v != reading.SourceOK && v != reading.SourceOffsetPossible {
+			return reading.NoTime
+		}
+	}
+	return min(ms, reading.FloorMS(now.WallNS-now.BoundNS))
+}
+
 func (s *serverClock) observe(x Exchange) {
 	if n := len(s.exchanges); n >= exchangesKept {
 		s.exchanges = append(s.exchanges[:0], s.exchanges[n-exchangesKept+1:]...)

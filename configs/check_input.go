@@ -239,7 +239,6 @@ func (c *checker) topic(p, topic string) (captured []string) {
 }
 
 func (c *checker) opcua(p string, o *OPCUA) {
-	c.notice(p, "opcua has no effect in this version: nothing reads this input yet")
 	if o.Endpoint.Host != "" && o.Endpoint.Scheme != "opc.tcp" {
 		u := o.Endpoint
 		u.Scheme = "opc.tcp"

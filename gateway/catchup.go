@@ -56,6 +56,8 @@ func (p *pipeline) readerMark(m reading.Mark, at int) {
 		p.catchUp(m.Input, byReader, true)
 	case whole && m.Kind == reading.MarkCatchUpEnd:
 		p.catchUp(m.Input, byReader, false)
+	case whole && m.Kind == reading.MarkActive:
+		p.isAlive(m)
 	default:
 		m.At += at
 		p.batch.Marks = append(p.batch.Marks, m)

@@ -38,6 +38,7 @@ func (p *pipeline) commit(now time.Duration) error {
 	c.Records = append(c.Records, p.events...)
 	c.Evidence = append(c.Evidence, p.evidence...)
 	if p.hasBlock(now) {
+		p.markAlive()
 		b := &p.batch
 		b.Seq, b.GatewayMS, b.WallNS, b.Clock, b.Emit = p.seq+1, inst.GatewayMS, inst.WallNS, inst.Segment, true
 		out, err := p.step(b)
@@ -57,7 +58,7 @@ func (p *pipeline) commit(now time.Duration) error {
 // something, or time has come to mean something to it.
 func (p *pipeline) hasBlock(now time.Duration) bool {
 	b := &p.batch
-	return len(b.Readings) > 0 || len(b.Marks) > 0 || b.Config != nil || p.deadlineDue(now)
+	return len(b.Readings) > 0 || len(b.Marks) > 0 || p.evidenceDue(now) || b.Config != nil || p.deadlineDue(now)
 }
 
 // collect turns a step's output into the block, the outbox records and the
@@ -151,6 +152,7 @@ const (
 	metaSources = "sources" // what is known of the sources' clocks
 	metaConfig  = "config"  // the engine's configuration in force, in its own form
 	metaMemory  = "memory/" // and the input's name: what its reader must know after a restart
+	metaNodes   = "nodes/"  // likewise: the nodes that its rules have chosen so far
 
 	metaLastGood = "last_good" // the configuration file that was last served without a fault
 )
@@ -161,6 +163,10 @@ func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
 	if p.lastGood != nil {
 		c.Meta[metaLastGood] = p.lastGood
 	}
+	for input, list := range p.lists {
+		c.Meta[metaNodes+input] = list
+	}
+	clear(p.lists)
 	for input, memory := range p.memories {
 		c.Meta[metaMemory+input] = memory
 	}

@@ -31,6 +31,8 @@ type InputCounts struct {
 	// Untimed came without a source time where one is expected, and are windowed
 	// by their arrival.
 	Untimed uint64 `json:"untimed"`
+	// Gaps are stretches that the source skipped, each with a record of its own.
+	Gaps uint64 `json:"gaps,omitempty"`
 }
 
 // Conserved reports whether nothing is missing: taken is what arrived, counted at

@@ -46,11 +46,6 @@ func New(cfg *configs.Config, o Options) (*Gateway, error) {
 	if o.Rejected != nil {
 		g.Reject(o.Rejected)
 	}
-	for i := range cfg.Inputs {
-		if in := &cfg.Inputs[i]; in.MQTT == nil {
-			g.log.Warn().Str("input", in.Name).Msg("OPC UA inputs are not read by this version: the input stays silent")
-		}
-	}
 	return g, nil
 }
 

@@ -28,6 +28,9 @@ type pipeline struct {
 	policies map[string]clock.InputPolicy
 	features windowing.Config  // as configured; the floor is the ledger's business
 	specs    map[string]string // canonical JSON of each feature, by name
+	alive    map[string]int64  // by input: it lives, and nothing new of it is before that time (I4); NoTime: not known
+	lists    map[string][]byte // by input: the nodes that it knows, to go into the next commit
+	vouched  time.Duration     // when what is in alive was last weighed
 	taken    map[string]uint64 // by input: received, as counted at arrival
 	untimed  map[string]uint64 // by input of this batch: without the source time that is expected
 	inputs   []string          // names, in order
@@ -170,7 +173,9 @@ func (p *pipeline) add(pc reading.Parcel) {
 	if p.empty() {
 		p.since = p.now()
 	}
-	p.parcels++
+	if isNews(&pc) {
+		p.parcels++
+	}
 	p.taken[pc.Input] += uint64(len(pc.Readings) + len(pc.Rejects))
 	at := len(p.batch.Readings)
 	for _, m := range pc.Marks {
@@ -194,6 +199,9 @@ func (p *pipeline) add(pc reading.Parcel) {
 	}
 	for _, j := range pc.Rejects {
 		p.rejects = append(p.rejects, rejected{pc.Input, j})
+	}
+	for i := range pc.Gaps {
+		p.gap(pc.Input, &pc.Gaps[i])
 	}
 	if pc.Memory != nil {
 		p.memories[pc.Input] = pc.Memory
@@ -248,8 +256,9 @@ func (p *pipeline) advance() (time.Duration, error) {
 			p.health.throttled(p.cad.throttled(now, b))
 			return min(wait, maxIdle), nil
 		}
-	case p.deadlineDue(now):
-		// Gateway time alone changes something: an empty block says so.
+	case p.deadlineDue(now), p.evidenceDue(now):
+		// Gateway time alone changes something, or what is alive does: a block without
+		// readings says so.
 	case p.releasing():
 		return 0, nil // there are more blocks to look through
 	case now-p.saved >= saveCursors:

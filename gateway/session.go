@@ -26,7 +26,7 @@ type session struct {
 	clk     *clock.Clock
 	pipe    *pipeline
 	health  *health
-	readers []*mqtt.Reader
+	readers []reader
 	uplinks []*sender
 	notify  *notifier
 	socket  *socket
@@ -111,7 +111,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	}
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
-		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, memories: map[string][]byte{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
+		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, memories: map[string][]byte{}, alive: map[string]int64{}, lists: map[string][]byte{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
 		config: s.store.Meta(metaConfig), lastGood: lastGood(c), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
@@ -174,7 +174,10 @@ func (s *session) addReaders() error {
 	filters := map[string][]string{}
 	for i := range s.cfg.Inputs {
 		in := &s.cfg.Inputs[i]
-		if in.MQTT == nil {
+		if in.OPCUA != nil {
+			if err := s.addOPCUA(in); err != nil {
+				return err
+			}
 			continue
 		}
 		r, err := mqtt.New(mqttConfig(s.cfg, in, remembered{stale[in.Name], s.store.Meta(metaMemory + in.Name)}, s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
@@ -182,7 +185,7 @@ func (s *session) addReaders() error {
 			return err
 		}
 		filters[in.Name] = r.Filters()
-		s.readers = append(s.readers, r)
+		s.readers = append(s.readers, mqttReader{r})
 	}
 	data, err := json.Marshal(filters)
 	s.pipe.filters = data
@@ -237,13 +240,4 @@ func (u *sender) status() UplinkStatus {
 func rfc3339(ns int64) string {
 	b := reading.AppendJSONTime(nil, ns)
 	return string(b[1 : len(b)-1])
-}
-
-// arrivals is the clock as the readers see it.
-type arrivals struct{ clk *clock.Clock }
-
-// Now returns the moment at which something arrives.
-func (a arrivals) Now() mqtt.Instant {
-	i := a.clk.Now()
-	return mqtt.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS, Segment: i.Segment}
 }

@@ -105,9 +105,8 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	for _, r := range s.readers {
-		rs := r.Status()
-		i := slices.IndexFunc(st.Inputs, func(in InputStatus) bool { return in.Name == rs.Input })
-		st.Inputs[i].Reader = newReaderStatus(rs)
+		i := slices.IndexFunc(st.Inputs, func(in InputStatus) bool { return in.Name == r.input() })
+		st.Inputs[i].Reader = r.standing()
 	}
 	s.look()
 	st.Because = s.health.list()
@@ -143,12 +142,12 @@ func (p *pipeline) describe(st *Status) {
 func (s *session) look() {
 	s.lookAtConfig()
 	for _, r := range s.readers {
-		rs := newReaderStatus(r.Status())
+		rs := r.standing()
 		detail := rs.Problem
 		if detail == "" && rs.State != "connected" && rs.State != "stopped" {
-			detail = rs.State + " to " + rs.Broker
+			detail = rs.State + " to " + rs.peer()
 		}
-		s.health.set("input "+r.Status().Input, detail)
+		s.health.set("input "+r.input(), detail)
 	}
 	for _, u := range s.uplinks {
 		us, detail := u.status(), ""

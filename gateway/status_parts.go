@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"tidemark/gateway/mqtt"
 	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
@@ -20,18 +19,19 @@ type ReaderStatus struct {
 	Outstanding int    `json:"outstanding"` // messages that wait for our acknowledgement
 	Window      int    `json:"window"`      // how many the broker sends before it waits; 0: not known
 	Queued      int    `json:"queued"`      // readings that wait for the pipeline
+
+	// Of an OPC UA server.
+	Server        string       `json:"server,omitempty"`        // its endpoint
+	Subscriptions int          `json:"subscriptions,omitempty"` // that it serves now
+	Monitored     int          `json:"monitored,omitempty"`     // nodes that it watches
+	Rebuilt       uint64       `json:"rebuilt,omitempty"`       // subscriptions made anew, since the start
+	Unread        []UnreadNode `json:"unread,omitempty"`        // nodes that are not read as configured
 }
 
-func newReaderStatus(s mqtt.Status) *ReaderStatus {
-	r := &ReaderStatus{
-		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID,
-		Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
-		Outstanding: s.Outstanding, Window: s.Limit, Queued: s.Queued,
-	}
-	if s.LastNS != reading.NoTime {
-		r.LastData = rfc3339(s.LastNS)
-	}
-	return r
+// UnreadNode is a node that is not read, or not as configured.
+type UnreadNode struct {
+	Place  string `json:"place"`
+	Reason string `json:"reason"` // with the remedy
 }
 
 // UplinkStatus is one uplink.

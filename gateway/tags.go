@@ -94,7 +94,7 @@ func (s *session) tags(ctx context.Context) (*Tags, error) {
 // points asks the readers what they expect.
 func (s *session) points() (all []reading.Point) {
 	for _, r := range s.readers {
-		if t, ok := any(r).(tagger); ok {
+		if t, ok := r.(tagger); ok {
 			all = append(all, t.Tags()...)
 		}
 	}

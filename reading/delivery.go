@@ -9,6 +9,7 @@ type Parcel struct {
 	Readings []Reading
 	Marks    []Mark
 	Rejects  []Reject
+	Gaps     []Gap
 	// Memory, if not nil, is what the source must know after a restart, in its own
 	// form. It is written in the same commit as the parcel.
 	Memory []byte
@@ -58,4 +59,17 @@ type Reject struct {
 	ID       string // the identity, where it could be read
 	Excerpt  []byte // the first bytes of what came
 	IngestNS int64
+}
+
+// Gap is a stretch that a source skipped, as far as is known: nothing, or not
+// everything, of it will come.
+type Gap struct {
+	Reason string // a short code, such as subscription_lost, message_lost, overflow
+	Detail string // a sentence that names the cause and the remedy
+	Place  string // the node or subscription, empty for the whole input
+	// The stretch in the source's time, Unix nanoseconds; NoTime where it is not
+	// known.
+	FromNS, ToNS int64
+	Series       int   // how many series it concerns, 0 if that is not known
+	AtNS         int64 // when it was noticed, the gateway's wall clock
 }

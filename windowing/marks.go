@@ -143,3 +143,39 @@ func comparePartitions(a, b *partition) int {
 	return cmp.Or(cmp.Compare(a.wm, b.wm), strings.Compare(a.input, b.input), strings.Compare(a.device, b.device),
 		strings.Compare(a.asset, b.asset), strings.Compare(a.sensor, b.sensor))
 }
+
+// Advances reports whether evidence of life up to ms (NoTime: of life alone) would
+// change a partition's status, or take it past the end or the closing of a window.
+// Evidence that does not may wait for whatever is stepped next.
+func (e *Engine) Advances(input string, ms int64) bool {
+	for _, f := range e.features {
+		if !glob(f.def.Select.Input, input) {
+			continue
+		}
+		for _, p := range f.parts {
+			if p.input == input && (p.idle || p.gone || f.crosses(p, ms)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// crosses reports whether a window ends or closes between what p has reached and
+// ms.
+func (f *feature) crosses(p *partition, ms int64) bool {
+	if p.catchUp || ms == reading.NoTime || ms <= p.newest {
+		return false
+	}
+	if p.newest == reading.NoTime {
+		return true
+	}
+	for _, late := range [...]int64{0, f.def.AllowedLatenessMS} {
+		// The watermark reaches a window at end − 1, and lies B + 1 behind the newest.
+		first := f.def.OffsetMS + f.def.SizeMS + f.def.OutOfOrdernessMS + late
+		if p.newest-floorMod(p.newest-first, f.every) < ms-floorMod(ms-first, f.every) {
+			return true
+		}
+	}
+	return false
+}

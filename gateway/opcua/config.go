@@ -41,9 +41,9 @@ type Config struct {
 	// not block; nil: nobody keeps it, and new nodes cannot be told from known ones.
 	KeepTags func(list []byte)
 
-	// Position is what an earlier Reader of this input last delivered as
-	// reading.Parcel.Position; nil: none.
-	Position []byte
+	// Memory is what an earlier Reader of this input last delivered as
+	// reading.Parcel.Memory; nil: none.
+	Memory []byte
 	// OnStall is called when much of what the server sent waits for its commit: an
 	// immediate one is worth its cost. It must not block; nil: nobody asks.
 	OnStall func()

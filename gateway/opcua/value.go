@@ -16,6 +16,7 @@ import (
 func (it *item) take(dv *ua.DataValue, at Instant, delivery reading.Delivery, p *reading.Parcel) {
 	r := reading.Reading{
 		Unit: it.unit, Quality: quality(dv), Source: sourceTime(dv), ServerNS: serverTime(dv), IngestNS: at.WallNS, Delivery: delivery,
+		Stamp: reading.Stamp{Clock: at.Segment},
 	}
 	it.next = 0
 	if !dv.Has(ua.DataValueValue) || dv.Value == nil || dv.Value.Value() == nil {

@@ -1,0 +1,153 @@
+package opcua
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gopcua/opcua/id"
+	"github.com/gopcua/opcua/ua"
+
+	"tidemark/reading"
+)
+
+// Exchange is one two-way measurement of the server's clock (SEMANTICS S1).
+type Exchange struct {
+	SentBootNS, ReceivedBootNS int64 // Instant.BootNS
+	ServerNS                   int64 // the value of Server_ServerStatus_CurrentTime
+	ResolutionNS               int64 // by which it may lag: rounding, caching
+}
+
+const (
+	pulseFirst  = 10 // measurements on a new connection
+	pulseGap    = 50 * time.Millisecond
+	pulseEvery  = time.Minute
+	pulsePerSes = 3 // reads within a session's time-out, so that it does not end
+)
+
+// pulse measures the server's clock, and keeps the session alive where nothing
+// else does. A server that does not answer is told to trouble.
+func (r *Reader) pulse(ctx context.Context, s *session, trouble chan<- error) {
+	every := pulseEvery
+	if s.timeout > 0 {
+		every = max(min(every, s.timeout/pulsePerSes), time.Second)
+	}
+	var fine resolution
+	for n := 0; ; n++ {
+		begin := r.clk.Now()
+		v, err := readTime(ctx, s)
+		switch {
+		case err == nil:
+			x := Exchange{SentBootNS: begin.BootNS, ReceivedBootNS: r.clk.Now().BootNS, ServerNS: v}
+			x.ResolutionNS = fine.note(x)
+			r.clk.ObserveServer(x)
+		case ctx.Err() != nil:
+			return
+		case endsConnection(err):
+			trouble <- fmt.Errorf("the server does not answer a read of its clock: %w", err)
+			return
+		}
+		wait := every
+		if n < pulseFirst {
+			wait = pulseGap
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resolution learns by how much a server's clock, as it is read, may lag behind
+// itself. Servers round it, and some refresh it only now and then.
+type resolution struct {
+	digits  int64 // the coarsest unit that every value so far was a multiple of
+	stale   int64 // the longest that one value was seen to stand
+	value   int64
+	sinceNS int64 // boot time at which value had been answered first
+}
+
+var roundings = []int64{int64(time.Second), int64(100 * time.Millisecond), int64(10 * time.Millisecond), int64(time.Millisecond), int64(100 * time.Microsecond)}
+
+func (f *resolution) note(x Exchange) int64 {
+	if f.digits == 0 {
+		f.digits = roundings[0]
+	}
+	for _, u := range roundings {
+		if u <= f.digits && x.ServerNS%u == 0 {
+			f.digits = u
+			break
+		}
+		if u == roundings[len(roundings)-1] {
+			f.digits = u
+		}
+	}
+	if x.ServerNS == f.value {
+		f.stale = max(f.stale, x.SentBootNS-f.sinceNS)
+	} else {
+		f.value, f.sinceNS = x.ServerNS, x.ReceivedBootNS
+	}
+	if f.stale > f.digits { // refreshed now and then; how rarely is not known yet
+		return max(2*f.stale, int64(time.Second))
+	}
+	return f.digits
+}
+
+// readTime reads the server's clock.
+func readTime(ctx context.Context, c caller) (int64, error) {
+	dvs, err := readValues(ctx, c, id.Server_ServerStatus_CurrentTime)
+	if err != nil {
+		return 0, err
+	}
+	if ns := timeOf(dvs[0]); ns != reading.NoTime {
+		return ns, nil
+	}
+	return 0, errNoClock
+}
+
+var errNoClock = errors.New("the server does not tell its time")
+
+// readValues reads the values of nodes of the standard's own namespace.
+func readValues(ctx context.Context, c caller, nodes ...uint32) ([]*ua.DataValue, error) {
+	req := &ua.ReadRequest{TimestampsToReturn: ua.TimestampsToReturnNeither}
+	for _, n := range nodes {
+		req.NodesToRead = append(req.NodesToRead, &ua.ReadValueID{NodeID: ua.NewNumericNodeID(0, n), AttributeID: ua.AttributeIDValue, DataEncoding: &ua.QualifiedName{}})
+	}
+	resp, err := ask[*ua.ReadResponse](ctx, c, req)
+	if err != nil {
+		return nil, err
+	}
+	if len(resp.Results) != len(nodes) {
+		return nil, errShort(len(nodes), len(resp.Results))
+	}
+	return resp.Results, nil
+}
+
+func timeOf(dv *ua.DataValue) int64 {
+	if dv.Value != nil && dv.Has(ua.DataValueValue) && severity(dv.Status) != bad {
+		if t, ok := dv.Value.Value().(time.Time); ok {
+			return wallNS(t)
+		}
+	}
+	return reading.NoTime
+}
+
+// learn asks a server for what it tells of itself: when it started, its time, and
+// how much it takes in one call. A server that does not say is taken to be new,
+// and patient.
+func (r *Reader) learn(ctx context.Context, c caller) {
+	r.startNS, r.serverNS, r.limits = 0, 0, limits{monitoredItems: 1000}
+	dvs, err := readValues(ctx, c, id.Server_ServerStatus_StartTime, id.Server_ServerStatus_CurrentTime,
+		id.Server_ServerCapabilities_OperationLimits_MaxMonitoredItemsPerCall)
+	if err != nil {
+		return
+	}
+	r.startNS, r.serverNS = timeOf(dvs[0]), timeOf(dvs[1])
+	if v := dvs[2].Value; v != nil && dvs[2].Has(ua.DataValueValue) {
+		if most, ok := v.Value().(uint32); ok && most > 0 {
+			r.limits.monitoredItems = int(min(most, 1000))
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package opcua
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopcua/opcua/ua"
+	"github.com/rs/zerolog"
+
+	"tidemark/reading"
+)
+
+// Clock is the gateway's, as far as a reader needs it.
+type Clock interface {
+	Now() Instant
+	// ObserveServer takes in a measurement of the server's clock.
+	ObserveServer(x Exchange)
+}
+
+// Reader reads one input from one server. Run's goroutine does everything; the
+// other methods may be called from any.
+type Reader struct {
+	cfg      Config
+	sink     reading.Sink
+	clk      Clock
+	log      zerolog.Logger
+	resolver *resolver
+
+	committed atomic.Uint64
+	commits   chan struct{} // committed has risen
+	fills     chan fillResult
+
+	mu     sync.Mutex // guards status
+	status Status
+
+	// What follows belongs to Run.
+	access *access  // nil: to be discovered
+	last   *session // to be taken up again; nil: none
+	limits limits
+	retry  retry
+
+	per        int          // nodes in a subscription
+	plan       []*monitored // by client handle
+	planSum    uint64
+	unresolved []problem
+	subs       []*subscription
+	byID       map[uint32]*subscription // those that are there
+	startNS    int64                    // when the server started, by its clock
+	startedNS  int64                    // the same, as the subscriptions were made
+	serverNS   int64                    // its clock when the session began
+	mendedNS   int64                    // boot time of the last look after nodes
+	vouchedNS  int64                    // boot time of the last mark of life
+
+	stored   *position // of an earlier reader, until it is used
+	token    uint64    // of the last parcel
+	open     []delivery
+	acks     []*ua.SubscriptionAcknowledgement
+	gaps     []reading.Gap // to go with the next parcel
+	overflow overflow
+	lag      lag
+	catch    catchUp
+}
+
+// limits is what the server says that it takes in one call.
+type limits struct {
+	monitoredItems int
+}
+
+// New prepares a reader. Its error names the key and the remedy.
+func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("input %s: opcua: %w", cfg.Input, err)
+	}
+	r := &Reader{
+		cfg: cfg, sink: sink, clk: clk,
+		log:     log.With().Str("input", cfg.Input).Str("server", cfg.Endpoint.String()).Logger(),
+		commits: make(chan struct{}, 1), fills: make(chan fillResult), resolver: newResolver(cfg), catch: catchUp{max: cfg.CatchUpMax}, per: perSubscription, limits: limits{monitoredItems: 1000},
+		byID:   map[uint32]*subscription{},
+		status: Status{Input: cfg.Input, Server: cfg.Endpoint.String(), LastNS: reading.NoTime},
+	}
+	var err error
+	if r.stored, err = decodePosition(cfg.Memory); err != nil {
+		r.log.Warn().Err(err).Msg("what the server may still hold from before this start cannot be taken over")
+	}
+	return r, nil
+}
+
+// Run connects, and reads until ctx ends or the sink fails for another reason.
+// Then it takes nothing more, waits a moment until what it delivered is on disk
+// and acknowledged, and leaves; the sink must be served until Run returns. The
+// subscriptions stay with the server for the next start. Run must be called once.
+func (r *Reader) Run(ctx context.Context) error {
+	defer r.setState(Stopped, "")
+	for {
+		err := r.connection(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var full *sinkError
+		if errors.As(err, &full) {
+			return fmt.Errorf("input %s: %w", r.cfg.Input, full.err)
+		}
+		now := r.clk.Now().BootNS
+		r.retry.failed(now)
+		wait := r.retry.delay(err, rand.Float64())
+		r.explain(err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// sinkError is a failure of the gateway, not of the server.
+type sinkError struct{ err error }
+
+func (e *sinkError) Error() string { return e.err.Error() }
+
+// connection is one from its attempt to its end.
+func (r *Reader) connection(ctx context.Context) error {
+	s, resumed, err := r.enter(ctx)
+	if err != nil {
+		return err
+	}
+	if err = r.resume(ctx, s, resumed); err == nil {
+		r.retry.connected(r.clk.Now().BootNS)
+		r.setState(Connected, "")
+		err = r.serve(ctx, s)
+	}
+	if ctx.Err() != nil {
+		r.leave(s)
+		return nil
+	}
+	s.ch.abort(err)
+	return err
+}
+
+// enter opens a session by what discovery found.
+func (r *Reader) enter(ctx context.Context) (*session, bool, error) {
+	if r.access == nil {
+		a, err := r.approach(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		r.access = a
+	}
+	s, resumed, err := enter(ctx, r.cfg.Endpoint, r.access, r.last, "tidemark "+r.cfg.Input)
+	if err != nil {
+		r.access = nil // certificates and secrets are looked at anew
+		return nil, false, err
+	}
+	r.last = s
+	return s, resumed, nil
+}
+
+// approach finds the endpoint and decides whether to trust it.
+func (r *Reader) approach(ctx context.Context) (*access, error) {
+	policyURI, mode, err := parseSecurity(r.cfg.Security)
+	if err != nil {
+		return nil, err
+	}
+	all, err := discover(ctx, r.cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	a := &access{url: r.cfg.Endpoint.String(), secured: secured{policyURI: policyURI, mode: mode}}
+	if a.endpoint, err = selectEndpoint(all, policyURI, mode); err != nil {
+		return nil, err
+	}
+	if r.cfg.Login != nil {
+		if a.login.user, a.login.password, err = r.cfg.Login(); err != nil {
+			return nil, err
+		}
+	}
+	if a.policy, err = tokenPolicy(a.endpoint, a.login.kind()); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Committed implements reading.Source.
+func (r *Reader) Committed(token uint64) {
+	for {
+		old := r.committed.Load()
+		if token <= old {
+			return
+		}
+		if r.committed.CompareAndSwap(old, token) {
+			signal(r.commits)
+			return
+		}
+	}
+}
+
+// Status returns how the reader stands.
+func (r *Reader) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+func (r *Reader) setState(s State, problem string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.State, r.status.Problem = s, problem
+}
+
+// explain says in the status why there is no connection.
+func (r *Reader) explain(err error) {
+	state := Waiting
+	if isStatus(err) {
+		state = Refused
+	}
+	r.setState(state, err.Error())
+}
+
+// signal wakes whoever waits for c, and never blocks.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

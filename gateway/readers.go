@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+
+	"tidemark/clock"
+	"tidemark/configs"
+	"tidemark/gateway/mqtt"
+	"tidemark/gateway/opcua"
+	"tidemark/reading"
+)
+
+// reader brings what an input's source sends, whichever protocol it speaks.
+type reader interface {
+	Run(ctx context.Context) error
+	input() string
+	standing() *ReaderStatus
+}
+
+type mqttReader struct{ *mqtt.Reader }
+
+func (r mqttReader) input() string { return r.Status().Input }
+
+func (r mqttReader) standing() *ReaderStatus {
+	s := r.Status()
+	return &ReaderStatus{
+		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID, LastData: lastData(s.LastNS),
+		Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
+		Outstanding: s.Outstanding, Window: s.Limit, Queued: s.Queued,
+	}
+}
+
+type opcuaReader struct{ *opcua.Reader }
+
+func (r opcuaReader) input() string { return r.Status().Input }
+
+func (r opcuaReader) standing() *ReaderStatus {
+	s := r.Status()
+	st := &ReaderStatus{
+		State: s.State.String(), Problem: s.Problem, Server: s.Server, LastData: lastData(s.LastNS),
+		Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp, Outstanding: s.Outstanding,
+		Subscriptions: s.Subscriptions, Monitored: s.Monitored, Rebuilt: s.Rebuilt,
+	}
+	for _, u := range s.Unread {
+		st.Unread = append(st.Unread, UnreadNode(u))
+	}
+	return st
+}
+
+// lastData is empty before anything came.
+func lastData(ns int64) string {
+	if ns == reading.NoTime {
+		return ""
+	}
+	return rfc3339(ns)
+}
+
+// peer is whom the reader speaks with.
+func (s *ReaderStatus) peer() string { return cmp.Or(s.Broker, s.Server) }
+
+func (s *session) addOPCUA(in *configs.Input) error {
+	cfg := opcuaConfig(s.cfg, in)
+	cfg.Memory, cfg.KnownTags = s.store.Meta(metaMemory+in.Name), s.store.Meta(metaNodes+in.Name)
+	cfg.OnStall = s.pipe.Hurry
+	cfg.KeepTags = func(list []byte) { s.pipe.keepNodes(in.Name, list) }
+	r, err := opcua.New(cfg, s.pipe, serverArrivals{s.clk, in.Name}, s.log)
+	if err != nil {
+		return err
+	}
+	s.readers = append(s.readers, opcuaReader{r})
+	return nil
+}
+
+func opcuaConfig(c *configs.Config, in *configs.Input) opcua.Config {
+	o := in.OPCUA
+	target := o.Endpoint.URL
+	out := opcua.Config{
+		Input: in.Name, Endpoint: &target, Security: string(o.Security), Login: login(o.Login),
+		Sampling: o.Sampling.Std(), Publishing: o.Publishing.Std(), Backfill: o.Backfill.Max.Std(),
+		CatchUpMax: c.Limits.CatchupMax.Std(), Assets: map[string]opcua.Asset{},
+	}
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
+		out.Nodes = append(out.Nodes, opcua.Nodes{
+			Under: n.Under, Match: n.Match, Exclude: n.Exclude, AddNew: n.NewTags == configs.NewTagsAdd,
+			Deadband: opcua.Deadband(n.Deadband),
+		})
+	}
+	for _, a := range c.Assets {
+		as := opcua.Asset{Aliases: a.Aliases}
+		for _, l := range a.Lifecycles {
+			as.Lifecycles = append(as.Lifecycles, opcua.Lifecycle{ID: l.ID, FromNS: int64(l.From)})
+		}
+		out.Assets[a.Name] = as
+	}
+	return out
+}
+
+// arrivals is the clock as the MQTT readers see it.
+type arrivals struct{ clk *clock.Clock }
+
+// Now returns the moment at which something arrives.
+func (a arrivals) Now() mqtt.Instant {
+	i := a.clk.Now()
+	return mqtt.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS, Segment: i.Segment}
+}
+
+// serverArrivals is the clock as the reader of one OPC UA input sees it.
+type serverArrivals struct {
+	clk   *clock.Clock
+	input string
+}
+
+// Now returns the moment at which something arrives.
+func (a serverArrivals) Now() opcua.Instant {
+	i := a.clk.Now()
+	return opcua.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS, Segment: i.Segment}
+}
+
+// ObserveServer passes a measurement of the server's clock on.
+func (a serverArrivals) ObserveServer(x opcua.Exchange) {
+	a.clk.ObserveServer(a.input, clock.ServerExchange(x))
+}
