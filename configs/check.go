@@ -105,14 +105,23 @@ func (c *checker) name(path, s string) bool {
 			c.fault(path, "", "a name cannot be empty")
 		}
 		return false
-	case len(s) > maxName:
-		c.fault(path, "", "a name is at most %d bytes long", maxName)
-		return false
-	case strings.ContainsFunc(s, unicode.IsControl) || strings.TrimSpace(s) != s:
-		c.fault(path, strings.TrimSpace(s), "a name has no control characters, and no space at its ends")
-		return false
 	}
-	return true
+	near, reason := wrongName(s)
+	if reason != "" {
+		c.fault(path, near, "%s", reason)
+	}
+	return reason == ""
+}
+
+// wrongName returns why s can name nothing, and what may have been meant.
+func wrongName(s string) (near, reason string) {
+	switch {
+	case len(s) > maxName:
+		return "", fmt.Sprintf("a name is at most %d bytes long", maxName)
+	case strings.ContainsFunc(s, unicode.IsControl) || strings.TrimSpace(s) != s:
+		return strings.TrimSpace(s), "a name has no control characters, and no space at its ends"
+	}
+	return "", ""
 }
 
 // unique reports the second of its name among what stands at path.

@@ -22,7 +22,9 @@ func (c *Config) CheckFiles() (Faults, []Notice) {
 		if in.OPCUA != nil {
 			k.secret(p+".opcua.login.password", in.OPCUA.Login.Password)
 			for j, n := range in.OPCUA.Nodes {
-				k.readable(at(p+".opcua.nodes", j)+".tags", n.Tags)
+				if n.Tags != "" {
+					k.tags(at(p+".opcua.nodes", j)+".tags", string(n.Tags))
+				}
 			}
 		}
 	}
@@ -54,16 +56,15 @@ func (c *checker) storeDir(dir string) {
 // accessWrite is W_OK of access(2).
 const accessWrite = 2
 
-func (c *checker) readable(p string, path Path) {
-	if path == "" {
-		return
+// tags looks at a tag file. Its faults have its own name and lines.
+func (c *checker) tags(p, path string) {
+	_, err := ReadTags(path)
+	var faults Faults
+	if errors.As(err, &faults) {
+		c.faults = append(c.faults, faults...)
+	} else if err != nil {
+		c.fault(p, "", "%v", err)
 	}
-	f, err := os.Open(string(path))
-	if err != nil {
-		c.fault(p, "", "cannot read the file: %v", err)
-		return
-	}
-	f.Close()
 }
 
 // secret reports whether a secret could be read.

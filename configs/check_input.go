@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -186,13 +187,23 @@ var misunits = map[string]string{
 	"psi": "[psi]", "sec": "s", "hr": "h", "percent": "%", "µm": "um", "Ω": "Ohm", "m³/h": "m3/h", "m/s²": "m/s2",
 }
 
-// unit reports what cannot be UCUM: it is ASCII without spaces (UCUM §1).
+// unit reports what cannot be UCUM.
 func (c *checker) unit(p, unit string) {
-	if near, ok := misunits[unit]; ok {
-		c.fault(p, near, "%q is no UCUM unit", unit)
-	} else if strings.ContainsFunc(unit, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		c.fault(p, "", "%q is no UCUM unit: those are ASCII without spaces", clip(unit))
+	if near, reason := wrongUnit(unit); reason != "" {
+		c.fault(p, near, "%s", reason)
 	}
+}
+
+// wrongUnit returns why unit cannot be UCUM, which is ASCII without spaces (UCUM
+// §1), and what may have been meant.
+func wrongUnit(unit string) (near, reason string) {
+	if near, ok := misunits[unit]; ok {
+		return near, fmt.Sprintf("%q is no UCUM unit", unit)
+	}
+	if strings.ContainsFunc(unit, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Sprintf("%q is no UCUM unit: those are ASCII without spaces", clip(unit))
+	}
+	return "", ""
 }
 
 var captures = []string{"asset", "device", "sensor", "lifecycle"}
@@ -236,46 +247,4 @@ func (c *checker) topic(p, topic string) (captured []string) {
 		}
 	}
 	return captured
-}
-
-func (c *checker) opcua(p string, o *OPCUA) {
-	if o.Endpoint.Host != "" && o.Endpoint.Scheme != "opc.tcp" {
-		u := o.Endpoint
-		u.Scheme = "opc.tcp"
-		c.fault(p+".endpoint", u.String(), "%q is no OPC UA scheme", clip(o.Endpoint.Scheme))
-	}
-	if o.Security == "none" {
-		c.notice(p+".security", "the connection is neither signed nor encrypted")
-	}
-	c.login(p+".login", o.Login)
-	within(c, p+".sampling", o.Sampling, 0, Day)
-	within(c, p+".publishing", o.Publishing, Duration(10*time.Millisecond), Day)
-	within(c, p+".backfill.max", o.Backfill.Max, 0, 366*Day)
-	if len(o.Nodes) == 0 && c.places.given(p+".nodes") {
-		c.fault(p+".nodes", "", "an OPC UA input names nodes")
-	}
-	for i, n := range o.Nodes {
-		c.nodes(at(p+".nodes", i), &n)
-	}
-}
-
-func (c *checker) nodes(p string, n *Nodes) {
-	switch {
-	case n.Tags != "" && (n.Under != "" || n.Match != "" || len(n.Exclude) > 0):
-		c.fault(p, "", "nodes come from tags: FILE or from under and match, not both")
-	case c.misspelt(p, "tags", "under", "match"): // a fault already
-	case n.Tags == "" && n.Under == "":
-		c.fault(p, "", "names no nodes: give under and match, or tags: FILE")
-	case n.Tags == "" && !strings.Contains(n.Match, "{sensor}"):
-		c.fault(p+".match", "{asset}/{sensor}", "match names the {sensor} in the browse path")
-	}
-	if n.Deadband.Percent < 0 || n.Deadband.Percent > 100 {
-		c.fault(p+".deadband.percent", "", "%v is out of range: 0 to 100", n.Deadband.Percent)
-	}
-	if n.Deadband.Absolute < 0 {
-		c.fault(p+".deadband.absolute", "", "a deadband is not below 0")
-	}
-	if n.Deadband.Percent != 0 && n.Deadband.Absolute != 0 {
-		c.fault(p+".deadband", "", "a deadband is percent or absolute, not both")
-	}
 }

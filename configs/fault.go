@@ -43,7 +43,7 @@ func (f Faults) Error() string {
 // sort orders by place and then reason, and drops repetitions.
 func (f Faults) sort() Faults {
 	slices.SortStableFunc(f, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Reason, b.Reason))
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Reason, b.Reason))
 	})
 	return slices.Compact(f)
 }

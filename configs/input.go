@@ -265,12 +265,13 @@ type Backfill struct {
 
 // Nodes is a rule that chooses nodes: Under with Match, or a file of Tags.
 type Nodes struct {
-	Under    string   `yaml:"under"`   // node id with namespace URI, such as nsu=URI;s=Line3
+	Under    string   `yaml:"under"`   // node id with namespace URI, such as nsu=URI;s=Line3, or browse path from the root, such as /Objects/Line3
 	Match    string   `yaml:"match"`   // browse path below it, such as {asset}/{sensor}
+	Asset    string   `yaml:"asset"`   // of all of them, where match names none
 	Exclude  []string `yaml:"exclude"` // browse paths, * within a level, ** over levels
 	Deadband Deadband `yaml:"deadband"`
 	NewTags  NewTags  `yaml:"new_tags"`
-	Tags     Path     `yaml:"tags"` // CSV: node,asset,sensor,unit,deadband,expect_every
+	Tags     Path     `yaml:"tags"` // CSV, see ReadTags
 }
 
 // NewTags is what happens to nodes that appear later.

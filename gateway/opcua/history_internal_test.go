@@ -18,7 +18,6 @@ import (
 // archive is a server that keeps history: one value a second for each node, its
 // second as the value.
 type archive struct {
-	t       *testing.T
 	page    int                      // values in an answer, whatever was asked for
 	most    int                      // continuation points that it has room for; 0: no limit
 	answers map[string]ua.StatusCode // by node: instead of values
