@@ -76,6 +76,7 @@ func (c *Clock) steppedLocked(ch change) {
 		t = c.m.onStep(ev, ch.dNS, boot)
 		t.from = before
 		c.epochs.begin(c.epochs.now.Boot, c.seen)
+		c.certifyStepLocked(ev, before)
 		c.log.Warn().Stringer("step", ev).Int64("step_ns", ch.dNS).Uint32("epoch", c.epochs.now.Epoch).Msg("the wall clock was set")
 		c.tell(Event{Kind: EventClock, Step: ev.String(), StepNS: ch.dNS})
 		if ev == stepExplained {
@@ -86,6 +87,15 @@ func (c *Clock) steppedLocked(ch change) {
 	c.showLocked(gatewayOfs)
 	c.announceLocked(t, ev.String())
 	c.pollSoon()
+}
+
+// certifyStepLocked lets the selection that explains a step vouch for what came
+// before: a clock that becomes trusted by being set right is asked at once about the
+// readings that waited for it.
+func (c *Clock) certifyStepLocked(ev stepEvent, before reading.ClockState) {
+	if ev == stepExplained && c.m.State.Trusted() {
+		c.epochs.certify(c.m.Held, !before.Trusted())
+	}
 }
 
 // movedLocked shows and announces a change of state.

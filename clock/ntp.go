@@ -102,7 +102,7 @@ func queryNTP(ctx context.Context, server string) (reply, error) {
 		return reply{}, &queryError{fault: faultStepped, err: errors.New("the wall clock was set during the query")}
 	}
 	if r.IsKissOfDeath() {
-		return reply{}, &queryError{fault: faultKiss, kiss: r.KissCode, err: ntp.ErrKissOfDeath}
+		return reply{}, stratumZero(r)
 	}
 	if err := r.Validate(); err != nil {
 		return reply{}, &queryError{fault: classify(err), err: err}
@@ -114,6 +114,28 @@ func queryNTP(ctx context.Context, server string) (reply, error) {
 		leapPending: r.Leap == ntp.LeapAddSecond, bootNS: boot1, wallMinusBNS: wall1 - boot1,
 	}, nil
 }
+
+// stratumZero is the error of an answer without a stratum: a kiss-o'-death, or that of
+// a server which is not synchronized and says so, with a code of its own or none.
+func stratumZero(r *ntp.Response) *queryError {
+	switch r.KissCode {
+	case kissRate, kissDeny, kissRestrict:
+		return &queryError{fault: faultKiss, kiss: r.KissCode, err: ntp.ErrKissOfDeath}
+	case "":
+		return &queryError{fault: faultLeap, err: ntp.ErrInvalidLeapSecond}
+	}
+	if r.Leap == ntp.LeapNotInSync {
+		return &queryError{fault: faultLeap, err: fmt.Errorf("the server is not synchronized (%s)", r.KissCode)}
+	}
+	return &queryError{fault: faultKiss, kiss: r.KissCode, err: ntp.ErrKissOfDeath}
+}
+
+// Kiss codes that ask for something (RFC 5905 §7.4).
+const (
+	kissRate     = "RATE"
+	kissDeny     = "DENY"
+	kissRestrict = "RSTR"
+)
 
 func classify(err error) fault {
 	var dns *net.DNSError

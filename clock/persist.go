@@ -82,8 +82,10 @@ func (c *Clock) resumeLocked(p persisted, dNS int64) {
 	ch := change{dNS: dNS}
 	ch.knownNS, ch.toleranceNS, ch.hasKnown = c.m.known(c.seen.bootNS)
 	if ev := ch.event(); ev.newEpoch() {
+		before := c.m.State
 		c.m.onStep(ev, dNS, c.seen.bootNS)
 		c.epochs.begin(p.Boot, c.seen)
+		c.certifyStepLocked(ev, before)
 		if ev == stepExplained {
 			c.epochs.unsettle()
 			c.settleEpochsLocked()

@@ -73,9 +73,9 @@ func (s *schedule) jitter(d time.Duration) time.Duration {
 // within the limits of K4.
 func nextPoll(pollS int64, kiss string) (nextS int64, usable bool) {
 	switch kiss {
-	case "DENY", "RSTR":
+	case kissDeny, kissRestrict:
 		return pollS, false
-	case "RATE":
+	case kissRate:
 		pollS = min(pollS, pollMaxS) * 2
 	}
 	return min(max(pollS, pollMinS), pollMaxS), true

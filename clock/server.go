@@ -54,7 +54,7 @@ func (s *server) take(r reply, err error, bootNS int64, interval time.Duration) 
 	next, usable := nextPoll(int64(poll/time.Second), q.kiss)
 	if !usable {
 		s.ended = true
-	} else if q.kiss == "RATE" {
+	} else if q.kiss == kissRate {
 		s.own = time.Duration(next) * time.Second
 		s.notTill = bootNS + s.own.Nanoseconds()
 	}

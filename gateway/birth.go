@@ -117,13 +117,16 @@ func clockRecord(e clock.Event, now reading.ClockState) *uplink.Event {
 }
 
 // giveBirth gives the store its generation: the trusted wall time at which it
-// was made, that is, now less the gateway time that has passed since. Gateway
-// time leaves out when the gateway did not run; readings that the store already
-// holds from this boot were there earlier by the kernel's clock, and then its
-// birth was too. Windows before it belong to an earlier store and stay closed.
+// was made. Within a boot the kernel's clock tells when that was. After a reboot it
+// is now less the gateway time that has passed since, which leaves out when the
+// gateway did not run; readings that the store already holds from this boot were
+// there earlier, and then its birth was too. Windows before it belong to an earlier store and stay closed.
 func (p *pipeline) giveBirth() error {
 	inst := p.clk.Now()
 	birthNS := inst.WallNS - inst.GatewayMS*1e6
+	if b := p.ledger.Born; b != nil && b.Boot == inst.Segment.Boot {
+		birthNS = inst.WallNS - (inst.BootNS - b.BootNS)
+	}
 	if p.ledger.PendingFrom != 0 {
 		held, _, err := p.pendingChunk()
 		if err != nil {

@@ -14,6 +14,8 @@ type ledger struct {
 	// Generation is the trusted wall time of the store's birth in microseconds
 	// since 1970; 0 until the clock was trusted once. Every record carries it.
 	Generation uint64 `json:"generation"`
+	// Born is when the store was made, on the kernel's clock.
+	Born *birth `json:"born,omitempty"`
 	// GatewayMS is gateway time at the last commit.
 	GatewayMS int64 `json:"gateway_ms"`
 	// PendingFrom is the first journal block that may hold undecided pending
@@ -24,6 +26,12 @@ type ledger struct {
 	Floods floods `json:"floods,omitempty"`
 
 	Counts *counters `json:"counts"`
+}
+
+// birth is a moment on CLOCK_BOOTTIME.
+type birth struct {
+	Boot   uint64 `json:"boot"`
+	BootNS int64  `json:"boot_ns"`
 }
 
 // decodeLedger reads what encode wrote; nil data is a fresh store.

@@ -134,6 +134,9 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	if rec.mismatch != 0 {
 		p.emitAnew(rec)
 	}
+	if now := s.clk.Now(); rec.seq == 0 && p.ledger.Born == nil {
+		p.ledger.Born = &birth{now.Segment.Boot, now.BootNS}
+	}
 	if p.ledger.Generation != 0 {
 		p.known()
 	}

@@ -24,6 +24,7 @@ type consumer struct {
 	closed   map[recordKey]record
 	late     []string
 	set      []string // aside: quarantine records
+	events   []string
 	faults   []string
 	heard    int
 	repeats  int
@@ -130,6 +131,9 @@ func (c *consumer) take(topic string, payload []byte) {
 		return
 	case "quarantine":
 		c.set = append(c.set, string(payload))
+		return
+	case "event":
+		c.events = append(c.events, string(payload))
 		return
 	case "feature", "closed":
 	default:

@@ -64,21 +64,25 @@ type timeServers struct {
 	addrs  []string
 }
 
-func newTimeServers(t *testing.T, n int) *timeServers {
+func newTimeServers(t *testing.T, n int) *timeServers { return timeServersAhead(t, n, 0) }
+
+// timeServersAhead lie by that much, and agree with each other.
+func timeServersAhead(t *testing.T, n int, off time.Duration) *timeServers {
 	t.Helper()
 	s := &timeServers{}
 	port := freePort(t, "udp")
-	s.root = chrony(t, port, "local stratum 2")
+	s.root = chrony(t, port, "local stratum 2", off)
 	s.root.start()
 	for range n {
 		leaf := freePort(t, "udp")
-		s.leaves = append(s.leaves, chrony(t, leaf, fmt.Sprintf("server 127.0.0.1 port %d iburst minpoll -2 maxpoll -2\nacquisitionport 0", port)))
+		s.leaves = append(s.leaves, chrony(t, leaf, fmt.Sprintf("server 127.0.0.1 port %d iburst minpoll -2 maxpoll -2\nacquisitionport 0", port), off))
 		s.addrs = append(s.addrs, loopback(leaf))
 	}
 	return s
 }
 
-func chrony(t *testing.T, port int, source string) *process {
+// chrony serves the time of this machine, or one that is ahead of it.
+func chrony(t *testing.T, port int, source string, off time.Duration) *process {
 	t.Helper()
 	dir := scratch(t)
 	conf := filepath.Join(dir, "chrony.conf")
@@ -91,7 +95,12 @@ pidfile %s/chronyd.pid
 %s
 `, port, dir, source))
 	// -x: leave this machine's clock alone; -d: stay in the foreground.
-	return prepare(t, dir, "chronyd", "-x", "-d", "-u", "root", "-f", conf)
+	args := []string{"-x", "-d", "-u", "root", "-f", conf}
+	if off == 0 {
+		return prepare(t, dir, "chronyd", args...)
+	}
+	env := append(fakedTime(t), fmt.Sprintf("FAKETIME=%+.3f", off.Seconds()), "chronyd")
+	return prepare(t, dir, "env", append(env, args...)...)
 }
 
 // start returns when every server answers as one that is synchronized.
@@ -115,6 +124,17 @@ func (s *timeServers) stop() {
 	for _, l := range s.leaves {
 		l.end(syscall.SIGTERM)
 	}
+}
+
+// fakedTime is the environment in which libfaketime shows a program another wall
+// clock, and nothing else.
+func fakedTime(t *testing.T) []string {
+	t.Helper()
+	libs, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
+	if err != nil || len(libs) == 0 {
+		t.Fatalf("libfaketime is needed for this suite: %v", err)
+	}
+	return []string{"LD_PRELOAD=" + libs[0], "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"}
 }
 
 func write(t *testing.T, path, text string) {
