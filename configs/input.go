@@ -272,7 +272,15 @@ type Nodes struct {
 	Deadband Deadband `yaml:"deadband"`
 	NewTags  NewTags  `yaml:"new_tags"`
 	Tags     Path     `yaml:"tags"` // CSV, see ReadTags
+
+	list    []Tag
+	listErr error
 }
+
+// TagList returns what the file of Tags had when the configuration was loaded. The
+// error says what is wrong with the file, and is Faults where it is lines of it:
+// those are left out of the list.
+func (n *Nodes) TagList() ([]Tag, error) { return n.list, n.listErr }
 
 // NewTags is what happens to nodes that appear later.
 type NewTags string

@@ -36,13 +36,32 @@ func Load(path string) (*Config, error) {
 	return ParseFile(path, data)
 }
 
-// ParseFile checks data as the content of the file at path on this host.
+// ParseFile checks data as the content of the file at path on this host, and
+// reads the tag files that it names. What is wrong with one of those is no fault of
+// the configuration: Nodes.TagList tells.
 func ParseFile(path string, data []byte) (*Config, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
 	}
-	return Parse(path, data, host)
+	cfg, err := Parse(path, data, host)
+	if cfg != nil {
+		cfg.readTags()
+	}
+	return cfg, err
+}
+
+func (c *Config) readTags() {
+	for i := range c.Inputs {
+		if c.Inputs[i].OPCUA == nil {
+			continue
+		}
+		for j := range c.Inputs[i].OPCUA.Nodes {
+			if n := &c.Inputs[i].OPCUA.Nodes[j]; n.Tags != "" {
+				n.list, n.listErr = ReadTags(string(n.Tags))
+			}
+		}
+	}
 }
 
 // StoreOf returns the path of the store that a configuration file names, however

@@ -20,6 +20,7 @@ var same = cmp.Options{
 	cmpopts.IgnoreUnexported(configs.Config{}),
 	cmpopts.IgnoreFields(configs.Config{}, "Notices"),
 	cmp.AllowUnexported(configs.Feature{}), // the hashes
+	cmpopts.IgnoreUnexported(configs.Nodes{}),
 	cmp.Comparer(func(a, b configs.Zone) bool { return a.String() == b.String() }),
 	cmp.Comparer(func(a, b configs.URL) bool { return a.String() == b.String() }),
 	cmpopts.EquateEmpty(),

@@ -161,6 +161,9 @@ func (t *tagReader) record(fields []string, column func(int) int) {
 		t.fault(max(1, at["node"]), "", "no node")
 	}
 	t.once(t.nodes, tag.Node, at["node"], "node")
+	if tag.Sensor == "" && tag.ExpectEvery != 0 {
+		t.fault(at["expect_every"], "", "expect_every wants the sensor's name beside it")
+	}
 	if tag.Sensor != "" {
 		t.once(t.sensors, tag.Asset+"/"+tag.Sensor, at["sensor"], "asset and sensor")
 	}

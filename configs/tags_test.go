@@ -36,12 +36,13 @@ func TestTagFiles(t *testing.T) {
 			"t.csv:3:1: a namespace goes by its URI: its index may be another one after the server's next start; write nsu=URI;… (`tidemark browse` shows it)\n" +
 				`t.csv:3:14: "°C" is no UCUM unit (did you mean "Cel"?)` + "\n" + `t.csv:3:18: "0,5" is no deadband; write a number, or percent of the range such as 0.5% (did you mean "0.5"?)` + "\n" +
 				"t.csv:3:24: 10 needs a unit: ns, us, ms, s, m, h or d"},
-		"no node":         {"node,sensor\n,x\n", nil, "t.csv:2:1: no node"},
-		"node id without": {"node\nLine3.Temp\n", nil, "t.csv:2:1: this is no node id; write nsu=URI;s=NAME (or i=, g=, b= in place of s=), or a browse path such as /Objects/Line3"},
-		"too many fields": {"node,sensor\nnsu=u;s=T,x,y\n", nil, "t.csv:2:13: more fields than the header has columns (2); put quotes around a field with the separator in it"},
-		"node twice":      {"node\ni=1\ni=2\ni=1\n", []configs.Tag{{Node: "i=1", Line: 2}, {Node: "i=2", Line: 3}}, "t.csv:4:1: this node stands in line 2 already"},
-		"name twice":      {"node,asset,sensor\ni=1,a,s\ni=2,a,s\ni=3,b,s\n", []configs.Tag{{Node: "i=1", Asset: "a", Sensor: "s", Line: 2}, {Node: "i=3", Asset: "b", Sensor: "s", Line: 4}}, "t.csv:3:7: this asset and sensor stands in line 2 already"},
-		"out of range":    {"node,deadband,expect_every\ni=1,-1,1s\ni=2,101%,1s\ni=3,NaN,1ns\n", nil, "t.csv:2:5: -1 is out of range: 0 and above, percent up to 100\nt.csv:3:5: 101% is out of range: 0 and above, percent up to 100\nt.csv:4:5: NaN is out of range: 0 and above, percent up to 100\nt.csv:4:9: 1ns is out of range: 1ms to 366d"},
+		"no node":          {"node,sensor\n,x\n", nil, "t.csv:2:1: no node"},
+		"node id without":  {"node\nLine3.Temp\n", nil, "t.csv:2:1: this is no node id; write nsu=URI;s=NAME (or i=, g=, b= in place of s=), or a browse path such as /Objects/Line3"},
+		"too many fields":  {"node,sensor\nnsu=u;s=T,x,y\n", nil, "t.csv:2:13: more fields than the header has columns (2); put quotes around a field with the separator in it"},
+		"node twice":       {"node\ni=1\ni=2\ni=1\n", []configs.Tag{{Node: "i=1", Line: 2}, {Node: "i=2", Line: 3}}, "t.csv:4:1: this node stands in line 2 already"},
+		"name twice":       {"node,asset,sensor\ni=1,a,s\ni=2,a,s\ni=3,b,s\n", []configs.Tag{{Node: "i=1", Asset: "a", Sensor: "s", Line: 2}, {Node: "i=3", Asset: "b", Sensor: "s", Line: 4}}, "t.csv:3:7: this asset and sensor stands in line 2 already"},
+		"due, and unnamed": {"node,expect_every\ni=1,1s\n", nil, "t.csv:2:5: expect_every wants the sensor's name beside it"},
+		"out of range":     {"node,deadband,expect_every,sensor\ni=1,-1,1s,a\ni=2,101%,1s,b\ni=3,NaN,1ns,c\n", nil, "t.csv:2:5: -1 is out of range: 0 and above, percent up to 100\nt.csv:3:5: 101% is out of range: 0 and above, percent up to 100\nt.csv:4:5: NaN is out of range: 0 and above, percent up to 100\nt.csv:4:9: 1ns is out of range: 1ms to 366d"},
 	} {
 		tags, err := configs.ParseTags("t.csv", []byte(c.text))
 		got := ""

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -201,6 +202,9 @@ func EngineConfig(c *configs.Config) (windowing.Config, error) {
 		if in.MQTT != nil {
 			out.Expectations = append(out.Expectations, expectations(in)...)
 		}
+		if in.OPCUA != nil {
+			out.Expectations = append(out.Expectations, tagExpectations(c, in)...)
+		}
 	}
 	for i := range c.Features {
 		out.Features = append(out.Features, engineFeature(&c.Features[i]))
@@ -219,6 +223,27 @@ func expectations(in *configs.Input) (out []windowing.Expectation) {
 					Select: windowing.Selector{Input: in.Name, Sensor: s.Name}, EveryMS: s.ExpectEvery.MS(),
 				})
 			}
+		}
+	}
+	return out
+}
+
+// tagExpectations is what tag files expect, by the names that the sensors go by.
+func tagExpectations(c *configs.Config, in *configs.Input) (out []windowing.Expectation) {
+	aliases := map[string]map[string]string{}
+	for _, a := range c.Assets {
+		aliases[a.Name] = a.Aliases
+	}
+	for i := range in.OPCUA.Nodes {
+		tags, _ := in.OPCUA.Nodes[i].TagList() // the reader tells what is wrong with it
+		for _, t := range tags {
+			if t.ExpectEvery == 0 {
+				continue
+			}
+			out = append(out, windowing.Expectation{
+				Select:  windowing.Selector{Input: in.Name, Asset: t.Asset, Sensor: cmp.Or(aliases[t.Asset][t.Sensor], t.Sensor)},
+				EveryMS: t.ExpectEvery.MS(),
+			})
 		}
 	}
 	return out

@@ -3,6 +3,9 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
 
 	"tidemark/clock"
 	"tidemark/configs"
@@ -82,10 +85,19 @@ func opcuaConfig(c *configs.Config, in *configs.Input) opcua.Config {
 	}
 	for i := range o.Nodes {
 		n := &o.Nodes[i]
-		out.Nodes = append(out.Nodes, opcua.Nodes{
-			Under: n.Under, Match: n.Match, Exclude: n.Exclude, AddNew: n.NewTags == configs.NewTagsAdd,
+		rule := opcua.Nodes{
+			Under: n.Under, Match: n.Match, Exclude: n.Exclude, Asset: n.Asset, AddNew: n.NewTags == configs.NewTagsAdd,
 			Deadband: opcua.Deadband(n.Deadband),
-		})
+		}
+		tags, err := n.TagList()
+		for _, t := range tags {
+			rule.Tags = append(rule.Tags, opcua.Tag{
+				Node: t.Node, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor, Unit: t.Unit, Deadband: opcua.Deadband(t.Deadband),
+				Line: fmt.Sprintf("%s:%d", filepath.Base(n.Tags.String()), t.Line),
+			})
+		}
+		rule.Faults = tagFaults(n.Tags.String(), err)
+		out.Nodes = append(out.Nodes, rule)
 	}
 	for _, a := range c.Assets {
 		as := opcua.Asset{Aliases: a.Aliases}
@@ -93,6 +105,18 @@ func opcuaConfig(c *configs.Config, in *configs.Input) opcua.Config {
 			as.Lifecycles = append(as.Lifecycles, opcua.Lifecycle{ID: l.ID, FromNS: int64(l.From)})
 		}
 		out.Assets[a.Name] = as
+	}
+	return out
+}
+
+// tagFaults is what is wrong with a tag file, by line where it is lines.
+func tagFaults(file string, err error) (out []opcua.Unread) {
+	var faults configs.Faults
+	if err != nil && !errors.As(err, &faults) {
+		return []opcua.Unread{{Place: file, Reason: err.Error()}}
+	}
+	for _, f := range faults {
+		out = append(out, opcua.Unread{Place: fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column), Reason: f.Reason})
 	}
 	return out
 }

@@ -57,6 +57,8 @@ type Nodes struct {
 	Exclude []string // browse paths, * within a level, ** over levels
 	Asset   string   // of every node below, where Match names none
 	Tags    []Tag
+	// Faults are nodes that the configuration names in a way that cannot be used.
+	Faults []Unread
 	// Deadband holds for every node of the rule that has none of its own.
 	Deadband Deadband
 	// AddNew subscribes to nodes that appear later; else they are only reported.

@@ -92,6 +92,9 @@ func (r *resolving) remark(place, detail string) {
 func (r *resolving) choose(ctx context.Context) error {
 	for i := range r.rules {
 		rule := &r.rules[i]
+		for _, f := range rule.Faults {
+			r.report(f.Place, f.Reason)
+		}
 		err := r.file(ctx, i)
 		if err == nil && rule.Under != "" {
 			err = r.tree(ctx, i)
