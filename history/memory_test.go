@@ -3,7 +3,8 @@ package history_test
 import (
 	"context"
 	"slices"
-	"testing"
+
+	"pgregory.net/rapid"
 
 	"tidemark/buffer"
 	"tidemark/history"
@@ -32,7 +33,7 @@ func minutes(latenessMS int64) windowing.Config {
 	}}}
 }
 
-func newMemory(t testing.TB, c windowing.Config) *memory {
+func newMemory(t rapid.TB, c windowing.Config) *memory {
 	t.Helper()
 	e, err := windowing.New(windowing.Config{FloorMS: reading.NoTime})
 	if err != nil {

@@ -199,17 +199,9 @@ func (w *emissionWriter) feature() {
 	w.values()
 	w.units()
 	w.coverage()
-	w.open("quality")
-	w.int("good", e.Quality.Good)
-	w.int("uncertain", e.Quality.Uncertain)
-	w.int("bad", e.Quality.Bad)
-	w.end()
+	w.qualities()
 	if w.upstream {
-		w.open("clock")
-		w.str("state", e.Clock.State.String())
-		w.bound("max_error_ms", e.Clock.MaxBound)
-		w.list("flags", e.Clock.Flags.Names())
-		w.end()
+		w.clockSummary()
 	}
 	w.open("inputs")
 	w.list("active", e.Inputs.Active)
@@ -220,6 +212,26 @@ func (w *emissionWriter) feature() {
 	w.int("stalled_count", int64(e.Inputs.StalledCount))
 	w.end()
 	w.marks()
+}
+
+// qualities counts the readings by quality.
+func (w *emissionWriter) qualities() {
+	q := &w.e.Quality
+	w.open("quality")
+	w.int("good", q.Good)
+	w.int("uncertain", q.Uncertain)
+	w.int("bad", q.Bad)
+	w.end()
+}
+
+// clockSummary is the worst that the readings say about their times.
+func (w *emissionWriter) clockSummary() {
+	c := &w.e.Clock
+	w.open("clock")
+	w.str("state", c.State.String())
+	w.bound("max_error_ms", c.MaxBound)
+	w.list("flags", c.Flags.Names())
+	w.end()
 }
 
 func (w *emissionWriter) values() {

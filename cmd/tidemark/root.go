@@ -71,7 +71,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newReplayCmd(), newAdviseCmd())
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
-	root.AddCommand(newTailCmd(), newTagsCmd(), newExplainCmd())
+	root.AddCommand(newTailCmd(), newTagsCmd(), newExplainCmd(), newReconcileCmd())
 	root.AddCommand(newRecordCmd())
 	root.AddCommand(newQuarantineCmd())
 	root.AddCommand(newStoreCmd())
