@@ -19,6 +19,7 @@ demo:
 cross:
 	bash .ci/run cross
 
-# dist/tidemark_VERSION_ARCH.deb and .tar.gz for amd64, arm64 and armhf (ARMv7).
+# dist/tidemark_VERSION_ARCH.deb and .tar.gz; armhf is ARMv7.
+ARCHS ?= amd64 arm64 armhf
 packages:
-	VERSION='$(VERSION)' MAINTAINER='$(MAINTAINER)' GO='$(GO)' FLAGS="$(FLAGS)" NFPM='$(NFPM)' bash systemd/package.sh
+	VERSION='$(VERSION)' ARCHS='$(ARCHS)' MAINTAINER='$(MAINTAINER)' GO='$(GO)' FLAGS="$(FLAGS)" NFPM='$(NFPM)' bash systemd/package.sh

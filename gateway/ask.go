@@ -41,10 +41,16 @@ func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, err
 		e.Error = resp.Status
 	}
 	if resp.StatusCode == http.StatusConflict { // it does, and will not
-		return nil, errors.New(e.Error)
+		return nil, &Refusal{e.Error}
 	}
 	return nil, fmt.Errorf("the gateway does not answer: %w", errors.New(e.Error))
 }
+
+// Refusal is the gateway's reason for not doing what it was asked to do: what it
+// was given is at fault, or it is not the time.
+type Refusal struct{ Reason string }
+
+func (r *Refusal) Error() string { return r.Reason }
 
 // AskStatus fetches the status of the gateway that listens at the socket.
 func AskStatus(ctx context.Context, socket string) (*Status, error) {

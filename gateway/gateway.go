@@ -20,6 +20,8 @@ type Options struct {
 	Version string
 	// Notify speaks to systemd: READY, RELOADING, STOPPING, STATUS and the watchdog.
 	Notify bool
+	// Load reads the configuration file anew, for a reload; nil where there is none.
+	Load func() (*configs.Config, error)
 	// Rejected is why the configuration file is not what is in force: the gateway
 	// goes on with the last good one, degraded. Nil if it is.
 	Rejected error
@@ -44,7 +46,7 @@ type setAside struct{ path, reason string }
 func New(cfg *configs.Config, o Options) (*Gateway, error) {
 	g := &Gateway{cfg: cfg, opts: o, log: o.Log}
 	if o.Rejected != nil {
-		g.Reject(o.Rejected)
+		g.reject(o.Rejected)
 	}
 	return g, nil
 }

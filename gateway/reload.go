@@ -24,6 +24,7 @@ type reload struct {
 	next     *configs.Config         // for the next session
 	before   *configs.Config         // what to take back to, until the new one has served
 	end      context.CancelCauseFunc // of the session
+	tries    uint64                  // configurations that were put in force or turned down
 	rejected *Rejected
 }
 
@@ -31,6 +32,30 @@ type reload struct {
 type Rejected struct {
 	At     string `json:"at"` // RFC 3339, empty if it was there at the start
 	Reason string `json:"reason"`
+}
+
+// ReloadFile reads the configuration file and goes on with what stands there. A
+// file with a fault changes nothing.
+func (g *Gateway) ReloadFile() {
+	if cfg, err := g.load(); err == nil {
+		g.Reload(cfg)
+	}
+}
+
+// load reads the configuration file. A file with a fault is rejected: the gateway
+// is degraded until it is given a good one.
+func (g *Gateway) load() (*configs.Config, error) {
+	cfg, err := g.opts.Load()
+	if err != nil {
+		g.mu.Lock()
+		g.reject(err)
+		g.mu.Unlock()
+		return nil, err
+	}
+	for _, n := range cfg.Notices {
+		g.log.Warn().Msg(n.String())
+	}
+	return cfg, nil
 }
 
 // Reload has the gateway go on with cfg, which was loaded without a fault. It
@@ -42,14 +67,6 @@ func (g *Gateway) Reload(cfg *configs.Config) {
 	if g.end != nil {
 		g.end(errReload)
 	}
-}
-
-// Reject records that the configuration file is at fault and was not applied. The
-// gateway is degraded until Reload is given a good one.
-func (g *Gateway) Reject(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.reject(err)
 }
 
 func (g *Gateway) reject(err error) {
@@ -82,6 +99,7 @@ func (g *Gateway) beginSession(ctx context.Context) (_ context.Context, done fun
 func (g *Gateway) settled() {
 	g.mu.Lock()
 	g.before = nil
+	g.tries++
 	g.mu.Unlock()
 }
 
@@ -94,8 +112,17 @@ func (g *Gateway) revert(err error) bool {
 		return false
 	}
 	g.cfg, g.before = g.before, nil
+	g.tries++
 	g.reject(err)
 	return true
+}
+
+// configStatus is which configuration is in force, and what became of the file.
+func (s *session) configStatus() ConfigStatus {
+	r := s.lookAtConfig()
+	s.gateway.mu.Lock()
+	defer s.gateway.mu.Unlock()
+	return ConfigStatus{File: s.cfg.File(), Hash: s.cfg.Hash(), Loads: s.gateway.tries, Rejected: r}
 }
 
 // lookAtConfig brings the health up to date with what became of the file.

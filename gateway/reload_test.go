@@ -42,7 +42,13 @@ func configOf(t *testing.T, store, feature string) *configs.Config {
 // serving runs a gateway until the test ends.
 func serving(t *testing.T, cfg *configs.Config) *gateway.Gateway {
 	t.Helper()
-	g, err := gateway.New(cfg, gateway.Options{Log: zerolog.Nop()})
+	return servingFile(t, cfg, nil)
+}
+
+// servingFile runs a gateway whose configuration load reads.
+func servingFile(t *testing.T, cfg *configs.Config, load func() (*configs.Config, error)) *gateway.Gateway {
+	t.Helper()
+	g, err := gateway.New(cfg, gateway.Options{Log: zerolog.Nop(), Load: load})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,23 +102,34 @@ func TestReloadPutsAnotherConfigurationInForce(t *testing.T) {
 	}
 }
 
-func TestRejectedEditIsShownUntilMended(t *testing.T) {
+// Asked over the socket, the gateway answers for the file.
+func TestReloadOfTheFile(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "t.db")
-	g := serving(t, configOf(t, store, "one"))
+	next, fault := (*configs.Config)(nil), errors.New("bench.yaml:3:1: no such key")
+	g := servingFile(t, configOf(t, store, "one"), func() (*configs.Config, error) { return next, fault })
 	becomes(t, g, "serving", feature("one"))
-	g.Reject(errors.New("bench.yaml:3:1: no such key"))
+	var refused *gateway.Refusal
+	if _, err := gateway.AskReload(t.Context(), gateway.SocketPath(store)); !errors.As(err, &refused) || refused.Reason != fault.Error() {
+		t.Fatalf("a file at fault: %v", err)
+	}
 	st, err := g.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := st.Configuration.Rejected
-	if r == nil || r.Reason != "bench.yaml:3:1: no such key" || r.At == "" || st.Verdict != "degraded" || !shows(st, "configuration", "no such key") {
+	if r == nil || r.Reason != fault.Error() || r.At == "" || st.Verdict != "degraded" || !shows(st, "configuration", "no such key") {
 		t.Errorf("rejected %+v, %s because %+v", r, st.Verdict, st.Because)
 	}
-	g.Reload(configOf(t, store, "two"))
-	st = becomes(t, g, "serving the second", feature("two"))
+	next, fault = configOf(t, store, "two"), nil
+	before, err := gateway.AskReload(t.Context(), gateway.SocketPath(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st = becomes(t, g, "serving the second", func(st *gateway.Status) bool {
+		return st.Configuration.Loads > before && feature("two")(st)
+	})
 	if st.Configuration.Rejected != nil || shows(st, "configuration", "") {
-		t.Errorf("still %+v, %+v", st.Configuration, st.Because)
+		t.Errorf("%+v, still %+v", st.Configuration, st.Because)
 	}
 }
 

@@ -12,20 +12,18 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-
-	"tidemark/configs"
 )
 
-// SocketPath is where the running gateway of a configuration answers the command
-// line: beside its store and named like it, so that two gateways never share one.
-func SocketPath(cfg *configs.Config) string {
-	store := cfg.Store.Path.String()
+// SocketPath is where the running gateway answers the command line: beside its
+// store and named like it, so that two gateways never share one.
+func SocketPath(store string) string {
 	return strings.TrimSuffix(store, filepath.Ext(store)) + ".sock"
 }
 
 // socket answers the command line over HTTP on a Unix socket. Whoever may open the
-// file may ask, and may have quarantined readings judged again; nothing else can be
-// changed through it.
+// file may ask, may have quarantined readings judged again, and may have the
+// configuration file, whoever wrote it, applied; nothing else can be changed
+// through it.
 type socket struct {
 	ln   net.Listener
 	path string
@@ -36,7 +34,7 @@ type socket struct {
 // newSocket listens. The store of the same name is locked by this process, so a
 // socket that is there already was left behind by one that is gone.
 func newSocket(s *session) (*socket, error) {
-	k := &socket{path: SocketPath(s.cfg), log: s.log, mux: http.NewServeMux()}
+	k := &socket{path: SocketPath(s.cfg.Store.Path.String()), log: s.log, mux: http.NewServeMux()}
 	if err := os.Remove(k.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot clear the socket of an earlier run: %w", err)
 	}
@@ -64,6 +62,7 @@ func (k *socket) routes(s *session) {
 		answer(w, tags, err)
 	})
 	k.mux.HandleFunc("GET /tail", s.serveTail)
+	k.mux.HandleFunc("POST /reload", s.reload)
 	k.journalRoutes(storedJournal{s.store})
 	k.mux.HandleFunc("GET /quarantine", s.serveQuarantine)
 	k.mux.HandleFunc("GET /quarantine/release", s.serveReleased)

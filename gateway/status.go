@@ -40,6 +40,7 @@ type Status struct {
 type ConfigStatus struct {
 	File     string    `json:"file"`
 	Hash     string    `json:"hash"`               // first 8 hex digits of the SHA-256 of the text in force
+	Loads    uint64    `json:"loads"`              // configurations that this process put in force, and those that it had to take back
 	Rejected *Rejected `json:"rejected,omitempty"` // the last edit of the file, if it was at fault and is not in force
 }
 
@@ -92,7 +93,7 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 		Gateway: s.cfg.Gateway.ID, Version: s.gateway.opts.Version,
 		At: rfc3339(inst.WallNS), GatewayMS: inst.GatewayMS, Conserved: true,
 		Clock:         s.clk.Status(),
-		Configuration: ConfigStatus{File: s.cfg.File(), Hash: s.cfg.Hash(), Rejected: s.lookAtConfig()},
+		Configuration: s.configStatus(),
 	}
 	err := s.pipe.ask(ctx, func() { s.pipe.describe(st) })
 	if err != nil {

@@ -58,9 +58,8 @@ archive() {
 }
 
 share
-for pair in amd64:amd64 arm64:arm64 arm:armhf; do
-  name=${pair#*:}
-  binary "${pair%:*}" "$name"
+for name in $ARCHS; do
+  binary "${name/armhf/arm}" "$name"
   archive "$name"
   ARCH=$name DEBARCH=${name/armhf/arm7} $NFPM package -f systemd/nfpm.yaml -p deb -t "dist/tidemark_${VERSION}_$name.deb"
 done

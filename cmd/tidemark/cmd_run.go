@@ -25,8 +25,8 @@ func newRunCmd() *cobra.Command {
 		Short: "Run the gateway as a service",
 		Long: `Run the gateway until it is told to stop by SIGTERM or SIGINT.
 
-SIGHUP has it read the file again: a sound one is applied without losing a
-reading, one with a fault changes nothing and is reported. A file that is at fault
+SIGHUP, or tidemark reload, has it read the file again: a sound one is applied
+without losing a reading, one with a fault changes nothing and is reported. A file that is at fault
 at the start is replaced by the last good one, which the store keeps, and the
 gateway is degraded until it is mended.
 
@@ -40,11 +40,12 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 				return &exitError{exitUsage, err}
 			}
 			boundMemory()
-			g, err := gateway.New(cfg, gateway.Options{Log: log, Version: version, Notify: true, Rejected: rejected})
+			g, err := gateway.New(cfg, gateway.Options{Log: log, Version: version, Notify: true, Rejected: rejected,
+				Load: func() (*configs.Config, error) { return configs.Load(file) }})
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			defer reloadOnHangup(g, file, log)()
+			defer reloadOnHangup(g)()
 			if err := g.Run(cmd.Context()); err != nil {
 				if gateway.IsStorage(err) {
 					return &exitError{exitStorage, explainStorage(cfg, err)}
@@ -88,22 +89,14 @@ func configToRun(file string, strict bool, log zerolog.Logger) (cfg *configs.Con
 }
 
 // reloadOnHangup has SIGHUP apply the file anew, until it is stopped.
-func reloadOnHangup(g *gateway.Gateway, file string, log zerolog.Logger) (stop func()) {
+func reloadOnHangup(g *gateway.Gateway) (stop func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range hangups {
-			cfg, err := configs.Load(file)
-			if err != nil {
-				g.Reject(err)
-				continue
-			}
-			for _, n := range cfg.Notices {
-				log.Warn().Msg(n.String())
-			}
-			g.Reload(cfg)
+			g.ReloadFile()
 		}
 	}()
 	return func() {

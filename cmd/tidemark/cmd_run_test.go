@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"tidemark/configs"
 	"tidemark/gateway"
 )
 
@@ -44,15 +43,11 @@ func runGateway(t *testing.T, file string) (stop func() (code int, log string)) 
 // statusBecomes asks the gateway until the status is as wanted.
 func statusBecomes(t *testing.T, file, what string, ok func(*gateway.Status) bool) {
 	t.Helper()
-	cfg, err := configs.ParseFile(file, []byte(strings.Replace(validConfig, "t.db", filepath.Join(filepath.Dir(file), "t.db"), 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	end := time.After(20 * time.Second)
 	for {
-		st, err := gateway.AskStatus(t.Context(), gateway.SocketPath(cfg))
+		st, err := gateway.AskStatus(t.Context(), gateway.SocketPath(filepath.Join(filepath.Dir(file), "t.db")))
 		if err == nil && ok(st) {
 			return
 		}
@@ -89,11 +84,19 @@ func TestRunAppliesAnEditedFileOnHangup(t *testing.T) {
 	write(strings.Replace(validConfig, "{name: f}", "{name: g}", 1))
 	hangup()
 	statusBecomes(t, file, "serving the edited file", named("g"))
-	faulty := validConfig + "oops: 1\n"
-	write(faulty)
+	write(validConfig + "oops: 1\n")
 	hangup()
-	rejected := func(st *gateway.Status) bool { return named("g")(st) && st.Configuration.Rejected != nil }
+	rejected := func(st *gateway.Status) bool { return st.Block > 0 && st.Configuration.Rejected != nil }
 	statusBecomes(t, file, "telling of the fault", rejected)
+	if code, _, errOut := runIn(t, "reload", "-c", file); code != exitUsage || !strings.Contains(errOut, "t.yaml:8:1: unknown key") {
+		t.Errorf("reload of a faulty file: exit %d, %s", code, errOut)
+	}
+	write(strings.Replace(validConfig, "{name: f}", "{name: h}", 1))
+	if code, out, errOut := runIn(t, "reload", "-c", file); code != exitOK || !strings.Contains(out, "t.yaml is in force") {
+		t.Errorf("reload: exit %d, %s%s", code, out, errOut)
+	}
+	statusBecomes(t, file, "serving the reloaded file", named("h"))
+	write(validConfig + "oops: 1\n")
 	if code, log := stop(); code != exitOK {
 		t.Fatalf("exit %d, %s", code, log)
 	}

@@ -10,24 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tidemark/configs"
 	"tidemark/gateway"
 )
 
 func newStatusCmd() *cobra.Command {
-	var file, socket string
+	var of gatewayFlags
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Ask the running gateway whether its data can be trusted",
 		Args:  fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if socket == "" {
-				cfg, err := configs.Load(file)
-				if err != nil {
-					return &exitError{exitUsage, err}
-				}
-				socket = gateway.SocketPath(cfg)
+			socket, err := of.path()
+			if err != nil {
+				return err
 			}
 			ask := func(ctx context.Context) error { return showStatus(ctx, cmd, socket, asJSON, watch) }
 			if watch {
@@ -36,8 +32,7 @@ func newStatusCmd() *cobra.Command {
 			return runtimeError(ask(cmd.Context()))
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE` of the gateway")
-	cmd.Flags().StringVar(&socket, "socket", "", "the gateway's socket, instead of the one that its configuration says")
+	of.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again every second")
 	return cmd

@@ -24,16 +24,16 @@ func (f *gatewayFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the gateway's socket, instead of the one that its configuration says")
 }
 
-// path is where the gateway answers.
+// path is where the gateway answers. A file with faults does not hide it: it is
+// then that one asks.
 func (f *gatewayFlags) path() (string, error) {
 	if f.socket != "" {
 		return f.socket, nil
 	}
-	cfg, err := configs.Load(f.file)
-	if err != nil {
+	if _, err := configs.Load(f.file); err != nil && !errors.As(err, new(configs.Faults)) {
 		return "", &exitError{exitUsage, err}
 	}
-	return gateway.SocketPath(cfg), nil
+	return gateway.SocketPath(configs.StoreOf(f.file)), nil
 }
 
 // answered gives what came of a question to the gateway its exit code, and an

@@ -86,7 +86,7 @@ func newPlant(t *testing.T) *plant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.socket = gateway.SocketPath(cfg)
+	p.socket = gateway.SocketPath(cfg.Store.Path.String())
 	g, err := gateway.New(cfg, gateway.Options{Log: zerolog.Nop(), Version: "test"})
 	if err != nil {
 		t.Fatal(err)

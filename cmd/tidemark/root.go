@@ -67,7 +67,7 @@ func newRootCmd() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	root.AddCommand(newVersionCmd(), newJudgeCmd())
-	root.AddCommand(newRunCmd(), newStatusCmd())
+	root.AddCommand(newRunCmd(), newReloadCmd(), newStatusCmd())
 	root.AddCommand(newReplayCmd(), newAdviseCmd())
 	root.AddCommand(newDemoCmd())
 	root.AddCommand(newCheckCmd(), newInitCmd())
