@@ -10,16 +10,29 @@ import (
 )
 
 func newCheckCmd() *cobra.Command {
-	var file string
+	var file, topic string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check -c FILE",
+		Use:   "check -c FILE [--sample TOPIC PAYLOAD-FILE]",
 		Short: "Validate a configuration and what it names",
 		Long: `Validate a configuration and what it names on this host: certificates, secrets,
 tag files. Every fault is printed on a line of its own as file:line:column: reason.
-The exit code is 2 if there is one.`,
-		Args: fileByFlag,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+The exit code is 2 if there is one.
+
+With --sample it shows what a payload becomes that is published to the topic: each
+reading with the verdict that it would get now, or the reason for which it is refused.
+The payload is read from the file, or from standard input for -. The exit code is 1 if
+something of it is refused or would be quarantined.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("sample") {
+				return cobra.ExactArgs(1)(cmd, args)
+			}
+			return fileByFlag(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("sample") {
+				return sample(cmd, file, topic, args[0], asJSON)
+			}
 			r, err := check(file)
 			if err != nil {
 				return &exitError{exitUsage, err}
@@ -39,6 +52,7 @@ The exit code is 2 if there is one.`,
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
+	cmd.Flags().StringVar(&topic, "sample", "", "show what a payload becomes that is published to `TOPIC`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -42,3 +42,6 @@ func (s *subscription) name(p part, o Origin) string {
 	}
 	return o.Text
 }
+
+// Matches reports whether a subscription is for the topic.
+func (d *Decoder) Matches(topic string) bool { return d.router.route(topic) != nil }
