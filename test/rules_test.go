@@ -71,7 +71,7 @@ var sealed = []struct{ dir, except, why string }{
 }
 
 // testPeers may be imported by test files of any room.
-var testPeers = []string{"gateway/sim", "github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gorilla/websocket", "github.com/beevik/ntp", "go.etcd.io/bbolt", "golang.org/x/"}
+var testPeers = []string{"gateway/sim", "windowing/trace", "github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gorilla/websocket", "github.com/beevik/ntp", "go.etcd.io/bbolt", "golang.org/x/"}
 
 // habit is a thing that the code of some places does not do. Test files are free.
 type habit struct {

@@ -58,6 +58,7 @@ func (e *Engine) configure(c *Config) {
 		e.features = append(e.features, f)
 	}
 	e.retire(old)
+	e.retune()
 	e.expect()
 	e.out.Faults = append(e.out.Faults, e.disabled...)
 }
@@ -119,6 +120,28 @@ func (f *Feature) shape() uint64 {
 	return hashText(string(w.buf))
 }
 
+// retune lets what follows from other tuning happen at once: windows that a
+// shorter lateness closes (L1), corrections that correct_every no longer puts off.
+func (e *Engine) retune() {
+	e.advanced = e.advanced[:0]
+	for _, f := range e.features {
+		for _, c := range f.combiners() {
+			if c.wm != reading.NoTime {
+				e.advanced = append(e.advanced, c)
+			}
+		}
+	}
+	e.fall()
+	clear(e.advanced)
+	for e.spaced.first() != nil {
+		w := e.spaced.pop()
+		w.until = reading.NoTime
+		if w.dirty && !w.closed {
+			e.touch(w)
+		}
+	}
+}
+
 // retire closes the windows of definitions that are no longer in force.
 func (e *Engine) retire(old []*feature) {
 	if len(old) == 0 {
@@ -164,27 +187,30 @@ func (e *Engine) definition(f *feature) *definition {
 
 // expect renews what is expected of the known sensors.
 func (e *Engine) expect() {
+	e.alarms.reset()
 	for _, s := range e.sensorList {
-		s.alarm = e.expectation(reading.Series{Asset: s.name.asset, Sensor: s.name.sensor, Lifecycle: s.name.lifecycle, Input: s.inputName()}).AlarmAfterMS
-		if s.alarm > 0 && !s.armed && !s.silent {
-			e.arm(s, s.seen)
-		}
-	}
-	for _, f := range e.features {
-		for _, k := range f.list {
-			if f.def.Group == "" {
-				s := e.sensors[k.name.keyName]
-				k.expect = e.expectation(reading.Series{Asset: k.name.asset, Sensor: k.name.sensor, Lifecycle: k.name.lifecycle, Input: s.inputName()}).EveryMS
-			}
+		e.expectOf(s)
+		s.armed = false
+		if !s.quiet {
+			e.arm(s)
 		}
 	}
 }
 
-func (s *sensor) inputName() string {
-	if s == nil || s.input == nil {
-		return ""
+// expectOf looks up what is expected of a sensor: the first expectation that
+// selects it by any of the inputs that have brought its readings, so that their
+// order does not matter.
+func (e *Engine) expectOf(s *sensor) {
+	s.every, s.alarm = 0, 0
+	for i := range e.config.Expectations {
+		x := &e.config.Expectations[i]
+		for _, in := range s.inputs {
+			if x.Select.selects(reading.Series{Input: in.name, Asset: s.name.asset, Sensor: s.name.sensor, Lifecycle: s.name.lifecycle}) {
+				s.every, s.alarm = x.EveryMS, x.AlarmAfterMS
+				return
+			}
+		}
 	}
-	return s.input.name
 }
 
 // tidyMS is how often, in gateway time, the engine looks for what it can forget.
@@ -219,13 +245,8 @@ func (e *Engine) tidy() {
 
 // outdated tells which groups of the sensor's identities all its keys have
 // forgotten (D3).
-func (s *sensor) outdated(horizon int64) func(*idGroup) bool {
+func (x *sensor) outdated(horizon int64) func(*idGroup) bool {
 	return func(g *idGroup) bool {
-		for _, k := range s.keys {
-			if !k.comb.forgets(g.hi-1, horizon) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(x.keys, func(k *key) bool { return !k.comb.forgets(g.hi-1, horizon) })
 	}
 }

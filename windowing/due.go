@@ -298,6 +298,8 @@ func (w *window) cause() Cause {
 		return CauseCarryIn
 	case w.live:
 		return CauseLateReading
+	case w.stepped:
+		return CauseClockStep
 	}
 	return CauseBackfill
 }

@@ -75,7 +75,8 @@ func (f *feature) tune(def Feature) {
 	}
 }
 
-// rewatch renews the deadlines after the tuning changed.
+// rewatch renews the deadlines after the tuning changed, and has the next emission
+// look at every partition.
 func (f *feature) rewatch() {
 	f.idlers.reset()
 	for _, p := range f.parts {
@@ -83,6 +84,7 @@ func (f *feature) rewatch() {
 		if !p.idle && p.seen != reading.NoTime {
 			f.watch(p)
 		}
+		f.visit(p)
 	}
 	for _, c := range f.combiners() {
 		f.retakeLater(c)
@@ -108,11 +110,7 @@ func (f *feature) key(s reading.Series) *key {
 	if k := f.keys[name]; k != nil {
 		return k
 	}
-	k := f.addKey(name)
-	if f.def.Group == "" {
-		k.expect = f.engine.expectation(s).EveryMS
-	}
-	return k
+	return f.addKey(name)
 }
 
 func (f *feature) keyName(s reading.Series) keyName {
@@ -130,6 +128,9 @@ func (f *feature) addKey(name keyName) *key {
 	k := &key{feature: f, name: f.engine.name(name), comb: f.all, forced: reading.NoTime}
 	if k.comb == nil {
 		k.comb = newCombiner(f, k)
+	}
+	if f.def.Group == "" {
+		k.sensor = f.engine.sensors[name]
 	}
 	f.keys[name] = k
 	f.list = append(f.list, k)

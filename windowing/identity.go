@@ -7,17 +7,30 @@ import (
 	"tidemark/reading"
 )
 
-// Identity (D1–D3). A remembered identity is 64 bits: 56 of a hash of what makes
-// two readings the same, 8 of a hash of the content, which tell a conflict from a
-// repetition (all 64 where the content is the identity). The chance that a new
-// reading is taken for a repetition is the number of identities remembered of its
-// sensor over 2^56: 10^4 identities and 10^3 readings a second make one in
-// two hundred years.
+// Identity (D1–D3). A remembered identity is 64 bits: 52 of a hash of what makes
+// two readings the same, 4 that say when in its group the reading was, 8 of a hash
+// of the content, which tell a conflict from a repetition (all 64 are of one hash
+// where time and content are the identity). The chance that a new reading is taken
+// for a repetition is the number of identities remembered of its sensor over 2^52:
+// 10^4 identities and 10^3 readings a second make one in fourteen years.
+const (
+	keyShift  = 12 // of the key within the bits
+	partShift = 8
+	partMask  = 0xf << partShift
+)
 
 // identity is what a reading is recognised by.
 type identity struct {
 	bits  uint64
-	whole bool // the content is part of it: there are no conflicts
+	whole bool // time and content are part of it: there are no conflicts
+}
+
+// at returns d as it is remembered of a reading in that part of its group.
+func (d identity) at(part uint64) identity {
+	if !d.whole {
+		d.bits = d.bits&^partMask | part<<partShift
+	}
+	return d
 }
 
 // identify returns the identity of r, and false if it has none.
@@ -26,21 +39,21 @@ func identify(r *reading.Reading, input uint64) (identity, bool) {
 	content := mix(num, uint64(kind)<<40|uint64(r.Quality.Level)<<32|uint64(r.Quality.Status))
 	if r.ID != "" {
 		content = mix(content, uint64(r.Source.NS))
-		return identity{bits: mix(hashText(r.ID), 1)&^0xff | content>>56}.nonzero(), true
+		return identity{bits: mix(hashText(r.ID), 1)>>keyShift<<keyShift | content>>56}.nonzero(), true
 	}
 	if !r.Source.Given() {
 		return identity{}, false
 	}
 	if r.HasSeq {
 		h := mix(mix(r.Seq, input), uint64(r.Source.NS))
-		return identity{bits: h&^0xff | content>>56}.nonzero(), true
+		return identity{bits: h>>keyShift<<keyShift | content>>56}.nonzero(), true
 	}
 	return identity{bits: mix(content, uint64(r.Source.NS)), whole: true}.nonzero(), true
 }
 
 func (d identity) nonzero() identity {
-	if d.bits>>8 == 0 {
-		d.bits |= 1 << 8
+	if d.bits>>keyShift == 0 {
+		d.bits |= 1 << keyShift
 	}
 	return d
 }
@@ -62,27 +75,39 @@ const minRun = 512
 
 func (t *idTable) len() int { return len(t.rest) + len(t.run) + int(t.n) }
 
-// find reports whether d is in t, and whether with other content.
-func (t *idTable) find(d identity) (found, conflict bool) {
-	key := d.bits >> 8
+// find looks for d, and returns what is remembered of it: of several, one of the
+// latest part, and there of the same content if there is one. 0 is nothing.
+func (t *idTable) find(d identity) (latest uint64) {
+	key := d.bits >> keyShift
 	for _, b := range t.fresh[:t.n] {
-		if b>>8 == key {
-			if b == d.bits {
-				return true, false
-			}
-			conflict = conflict || !d.whole
+		if b>>keyShift == key && d.takes(b, latest) {
+			latest = b
 		}
 	}
 	for _, part := range [...][]uint64{t.run, t.rest} {
-		for i := place(part, key<<8); i < len(part) && part[i]>>8 == key; i++ {
-			if part[i] == d.bits {
-				return true, false
+		for i := place(part, key<<keyShift); i < len(part) && part[i]>>keyShift == key; i++ {
+			if d.takes(part[i], latest) {
+				latest = part[i]
 			}
-			conflict = conflict || !d.whole
 		}
 	}
-	return conflict, conflict
+	return latest
 }
+
+// takes reports whether b, of the same key, is remembered of d and is to be
+// preferred to what was found before.
+func (d identity) takes(b, before uint64) bool {
+	if d.whole || before == 0 {
+		return !d.whole || b == d.bits
+	}
+	if b&partMask != before&partMask {
+		return b&partMask > before&partMask
+	}
+	return !d.conflicts(b)
+}
+
+// conflicts reports whether b is remembered of other content.
+func (d identity) conflicts(b uint64) bool { return (d.bits^b)&0xff != 0 }
 
 // place returns the place of the first entry that is at least b.
 func place(sorted []uint64, b uint64) int {
@@ -168,11 +193,31 @@ func (t *idTable) ascending() []uint64 {
 	return slices.Compact(all)
 }
 
-// idGroup holds the identities of one sensor's readings of event times [lo, hi).
+// idGroup holds the identities of one sensor's readings of event times [lo, hi),
+// which is up to sixteen parts of the given length.
 type idGroup struct {
 	lo, hi int64
+	part   int64
 	table  idTable
 }
+
+// time is the event time of what is remembered as b of d: t if that is of the same
+// part, else the last of its part.
+func (g *idGroup) time(b uint64, d identity, t int64) int64 {
+	part := int64(b & partMask >> partShift)
+	if d.whole || g.lo <= t && t < g.hi && (t-g.lo)/g.part == part {
+		return t
+	}
+	return min(g.hi, g.lo+(part+1)*g.part) - 1
+}
+
+func (g *idGroup) insert(d identity, t int64) {
+	g.table.insert(d.at(uint64((t - g.lo) / g.part)).bits)
+}
+
+// retention says how a sensor's identities are grouped: in stretches of width from
+// multiples of it beyond offset, in parts whose ends are those of windows.
+type retention struct{ offset, width, part int64 }
 
 // lateGroup holds the identities of late evidence of a stretch of gateway time.
 type lateGroup struct {
@@ -189,22 +234,22 @@ type idSet struct {
 
 // remember puts d among the identities of readings of event time t. When it needs
 // a new group, those that all keys have forgotten go.
-func (x *sensor) remember(d identity, t, width, horizon int64) {
+func (x *sensor) remember(d identity, t int64, r *retention, horizon int64) {
 	s := &x.ids
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		if g := &s.groups[i]; g.lo <= t && t < g.hi {
-			g.table.insert(d.bits)
+			g.insert(d, t)
 			return
 		}
 	}
 	s.dropGroups(x.outdated(horizon))
-	s.group(t, width).table.insert(d.bits)
+	s.group(t, r).insert(d, t)
 }
 
 // group makes the group for event time t.
-func (s *idSet) group(t, width int64) *idGroup {
-	lo := t - floorMod(t, width)
-	g := idGroup{lo: lo, hi: lo + width}
+func (s *idSet) group(t int64, r *retention) *idGroup {
+	lo := t - floorMod(t-r.offset, r.width)
+	g := idGroup{lo: lo, hi: lo + r.width, part: r.part}
 	g.table.run, s.spare = s.spare, nil
 	at := len(s.groups)
 	for at > 0 && s.groups[at-1].lo > lo {
@@ -263,8 +308,8 @@ func (s *idSet) findLate(d identity, now, keep int64) (found, conflict bool) {
 		if s.late[i].expired(now, keep) {
 			continue
 		}
-		if found, conflict = s.late[i].table.find(d); found {
-			return found, conflict
+		if b := s.late[i].table.find(d); b != 0 {
+			return true, d.conflicts(b)
 		}
 	}
 	return false, false

@@ -2,7 +2,6 @@ package windowing_test
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"sort"
 	"strings"
@@ -16,10 +15,18 @@ import (
 // What it says is lines of text, in the order of SEMANTICS.
 type twin struct {
 	config   windowing.Config
+	encoded  []byte
 	now      int64
+	clock    reading.ClockState
 	features []*twinFeature
+	known    []*twinDefinition
+	disabled int
 	seen     []*twinReading
+	sensors  []*twinSensor
+	inputs   map[string]int64  // gateway time of the latest sign of life
+	asked    map[*twinKey]bool // to have their minimum taken anew
 	out      []string
+	faults   []string // features that are refused
 }
 
 type twinReading struct {
@@ -34,6 +41,7 @@ type twinPart struct {
 	since            int64
 	idle, gone       bool
 	spoke, catchUp   bool
+	via              string // the device heard last
 }
 
 type twinKey struct {
@@ -42,6 +50,8 @@ type twinKey struct {
 	wm     int64
 	owner  *twinFeature
 	shared *twinKey // scope input: where wm and parts are
+	closed int64    // windows that end at or before it are closed for good
+	fedBy  map[[3]string]bool
 }
 
 type twinWindow struct {
@@ -52,7 +62,7 @@ type twinWindow struct {
 	fired, dirty  bool
 	closed        bool
 	lastCorrected int64
-	live          bool
+	live, stepped bool
 }
 
 type twinFeature struct {
@@ -63,18 +73,12 @@ type twinFeature struct {
 	keys    []*twinKey
 	windows []*twinWindow
 	counts  [3]int // windowed, late, excluded
+	retired int64  // windows that end at or before it belong to the past
 }
 
 func newTwin(c windowing.Config) *twin {
-	w := &twin{config: c, now: reading.NoTime}
-	for i, def := range c.Features {
-		f := &twinFeature{index: i, def: def}
-		if def.EveryMS == 0 {
-			f.def.EveryMS = def.SizeMS
-		}
-		f.all = &twinKey{wm: reading.NoTime, owner: f}
-		w.features = append(w.features, f)
-	}
+	w := &twin{now: reading.NoTime, inputs: map[string]int64{}, asked: map[*twinKey]bool{}}
+	w.configure(c)
 	return w
 }
 
@@ -89,8 +93,15 @@ func (w *twin) say(format string, args ...any) { w.out = append(w.out, fmt.Sprin
 
 // step is one batch.
 func (w *twin) step(b *reading.Batch) []string {
-	w.out = nil
+	w.out, w.faults = nil, nil
 	w.now = max(w.now, b.GatewayMS)
+	w.clock = reading.ClockUnknown
+	if b.Clock != nil {
+		w.clock = b.Clock.State
+	}
+	if b.Config != nil {
+		w.reconfigure(b.Config)
+	}
 	marks := b.Marks
 	for i := range b.Readings {
 		for len(marks) > 0 && marks[0].At <= i {
@@ -136,7 +147,10 @@ func (f *twinFeature) part(s reading.Series) *twinPart {
 
 func (f *twinFeature) key(s reading.Series) *twinKey {
 	name := [3]string{s.Asset, s.Sensor, s.Lifecycle}
-	if f.def.Group != "" {
+	switch {
+	case f.def.GroupPerAsset && f.def.Group != "":
+		name[1] = f.def.Group
+	case f.def.Group != "":
 		name = [3]string{"", f.def.Group, ""}
 	}
 	for _, k := range f.keys {
@@ -144,12 +158,17 @@ func (f *twinFeature) key(s reading.Series) *twinKey {
 			return k
 		}
 	}
-	k := &twinKey{name: name, wm: reading.NoTime, owner: f}
+	k := f.newKey()
+	k.name = name
 	if f.def.Scope == windowing.ScopeInput {
 		k.shared = f.all
 	}
 	f.keys = append(f.keys, k)
 	return k
+}
+
+func (f *twinFeature) newKey() *twinKey {
+	return &twinKey{wm: reading.NoTime, closed: reading.NoTime, owner: f, fedBy: map[[3]string]bool{}}
 }
 
 // starts are W1 and W5, by looking at every candidate.
@@ -173,14 +192,24 @@ func (f *twinFeature) cleanup(start int64) int64 {
 }
 
 func (f *twinFeature) selects(s reading.Series) bool {
-	return f.def.Select.Sensor == "" || f.def.Select.Sensor == s.Sensor
+	return f.hears(s.Input) && (f.def.Select.Sensor == "" || f.def.Select.Sensor == s.Sensor)
+}
+
+// hears reports whether the input is a source of the feature's progress.
+func (f *twinFeature) hears(input string) bool {
+	return f.def.Select.Input == "" || f.def.Select.Input == input
 }
 
 func (w *twin) take(r reading.Reading) {
 	s := r.Tag.Value()
+	w.alive(s.Input)
+	sensor := w.sensor(s)
+	w.speaks(sensor, s.Input)
 	for _, f := range w.features {
-		p := f.part(s)
-		p.spoke, p.gone = true, false
+		if f.hears(s.Input) {
+			p := f.part(s)
+			p.spoke, p.gone, p.via = true, false, s.Device
+		}
 	}
 	switch r.Stamp.Disposition {
 	case reading.Quarantine:
@@ -194,11 +223,15 @@ func (w *twin) take(r reading.Reading) {
 		w.say("duplicate %s %s", s.Sensor, r.ID)
 		return
 	}
+	sensor.last = max(sensor.last, t)
 	x := &twinReading{r: r, t: t}
 	selected := false
 	for _, f := range w.features {
+		if !f.hears(s.Input) {
+			continue
+		}
 		p := f.part(s)
-		if !r.Delivery.Has(reading.Historical) {
+		if !r.Delivery.Has(reading.Historical | reading.Rejudged) {
 			p.newest = max(p.newest, r.Stamp.WatermarkMS)
 		}
 		if !f.selects(s) {
@@ -206,6 +239,7 @@ func (w *twin) take(r reading.Reading) {
 		}
 		selected = true
 		k := f.key(s)
+		k.fedBy[sensor.name] = true
 		if k.shared == nil && !slices.Contains(k.parts, p) {
 			k.parts = append(k.parts, p)
 		}
@@ -223,25 +257,29 @@ func (w *twin) take(r reading.Reading) {
 }
 
 func (w *twin) assign(f *twinFeature, k *twinKey, x *twinReading, start int64) {
-	reason := ""
-	if f.cleanup(start) <= k.state().wm {
-		reason = "window_closed"
-	}
-	if x.t < w.config.FloorMS {
+	reason, end := "", start+f.def.SizeMS
+	switch {
+	case x.t < w.config.FloorMS:
 		reason = "before_generation"
+	case end <= f.retired:
+		reason = "retired"
+	case f.cleanup(start) <= k.state().wm || end-1 <= k.state().closed:
+		reason = "window_closed"
 	}
 	if reason != "" {
 		x.late = true
 		f.counts[1]++
-		w.say("late %d %v %d %s %s", f.index, k.name, start, x.r.ID, reason)
+		w.say("late %s %v %d %s %s wm %d", f.def.ID.Name, k.name, start, x.r.ID, reason, k.state().wm)
 		return
 	}
 	f.counts[0]++
 	win := f.window(k, start)
 	win.readings = append(win.readings, x)
 	win.dirty = true
-	if !x.r.Delivery.Has(reading.Historical) {
+	if !x.r.Delivery.Has(reading.Historical | reading.Rejudged) {
 		win.live = true
+	} else if x.r.Stamp.Flags&reading.RetroCorrected != 0 {
+		win.stepped = true
 	}
 }
 
@@ -258,6 +296,9 @@ func (f *twinFeature) window(k *twinKey, start int64) *twinWindow {
 
 // repeated is D1 to D3 by scanning all readings.
 func (w *twin) repeated(r *reading.Reading, s reading.Series) bool {
+	if !slices.ContainsFunc(w.features, func(f *twinFeature) bool { return f.selects(s) }) {
+		return false
+	}
 	for _, old := range w.seen {
 		o := old.r.Tag.Value()
 		if o.Asset != s.Asset || o.Lifecycle != s.Lifecycle || o.Sensor != s.Sensor || !same(&old.r, r, o.Input == s.Input) {
@@ -282,51 +323,30 @@ func same(a, b *reading.Reading, oneInput bool) bool {
 
 func (w *twin) forgotten(old *twinReading, s reading.Series) bool {
 	for _, f := range w.features {
-		if !f.selects(s) {
-			continue
-		}
-		starts := f.starts(old.t)
-		wm := f.key(s).state().wm
-		if wm == reading.NoTime || wm < f.cleanup(starts[len(starts)-1])+w.config.DuplicateHorizonMS {
-			return false
+		for _, k := range f.keys {
+			if !k.fedBy[[3]string{s.Asset, s.Sensor, s.Lifecycle}] {
+				continue
+			}
+			starts := f.starts(old.t)
+			last := starts[len(starts)-1] + f.def.SizeMS - 1
+			if k.state().closed == reading.NoTime || k.state().closed < last+w.config.DuplicateHorizonMS {
+				return false
+			}
 		}
 	}
 	return true
 }
 
 func (w *twin) mark(m reading.Mark) {
+	if m.Kind == reading.MarkActive {
+		w.alive(m.Input)
+	}
 	for _, f := range w.features {
-		s := reading.Series{Input: m.Input, Device: m.Device, Asset: m.Asset, Sensor: m.Sensor}
-		if m.Kind == reading.MarkRemove {
-			f.remove(f.scoped(s))
+		if !f.hears(m.Input) {
 			continue
 		}
-		p := f.part(s)
-		retake := true
-		switch m.Kind {
-		case reading.MarkExists:
-			retake = false
-		case reading.MarkWatermark:
-			p.idle, p.gone = false, false
-			retake = m.TimeMS > p.wm
-			p.wm = max(p.wm, m.TimeMS)
-		case reading.MarkIdle:
-			p.setIdle(true, w.now)
-			p.gone = !w.config.Explicit
-		case reading.MarkActive:
-			p.setIdle(false, w.now)
-			p.gone = false
-			p.spoke = !w.config.Explicit
-		case reading.MarkCatchUpBegin:
-			p.catchUp, p.spoke, p.gone = true, true, false
-			p.setIdle(false, w.now)
-			retake = false
-		case reading.MarkCatchUpEnd:
-			p.catchUp, p.spoke, p.gone = false, true, false
-			retake = false
-		}
-		if retake {
-			f.retake(func(k *twinKey) bool { return slices.Contains(k.parts, p) })
+		for _, p := range f.named(m) {
+			w.markPart(f, p, m)
 		}
 	}
 	switch m.Kind {
@@ -336,28 +356,84 @@ func (w *twin) mark(m reading.Mark) {
 	}
 }
 
+// named are the partitions that a mark is about.
+func (f *twinFeature) named(m reading.Mark) (some []*twinPart) {
+	s := reading.Series{Input: m.Input, Device: m.Device, Asset: m.Asset, Sensor: m.Sensor}
+	whole := m.Device == "" && m.Asset == "" && m.Sensor == ""
+	exact := f.def.Scope == windowing.ScopeInput || f.def.Scope == windowing.ScopeDevice && m.Device != "" ||
+		f.def.Scope == windowing.ScopeSensor && m.Sensor != ""
+	if f.def.Scope == windowing.ScopeInput && !whole && m.Kind != reading.MarkActive {
+		return nil // less than a partition
+	}
+	if f.def.Scope == windowing.ScopeDevice && m.Device == "" && !whole && m.Kind != reading.MarkActive {
+		return nil
+	}
+	for _, p := range f.parts {
+		match := p.series.Input == m.Input && (m.Device == "" || p.via == m.Device) &&
+			(m.Asset == "" || f.def.Scope != windowing.ScopeSensor || p.series.Asset == m.Asset)
+		if exact {
+			match = f.scoped(p.series) == f.scoped(s)
+		}
+		if match {
+			some = append(some, p)
+		}
+	}
+	marks := m.Kind == reading.MarkWatermark || m.Kind == reading.MarkIdle || m.Kind == reading.MarkActive
+	if len(some) == 0 && (exact && m.Kind != reading.MarkRemove || m.Device == "" && m.Asset == "" && marks) {
+		some = append(some, f.part(s))
+	}
+	return some
+}
+
+func (w *twin) markPart(f *twinFeature, p *twinPart, m reading.Mark) {
+	retake := true
+	switch m.Kind {
+	case reading.MarkRemove:
+		f.remove(p)
+		return
+	case reading.MarkExists:
+		retake = false
+	case reading.MarkWatermark:
+		p.idle, p.gone = false, false
+		retake = m.TimeMS > p.wm
+		p.wm = max(p.wm, m.TimeMS)
+	case reading.MarkIdle:
+		p.setIdle(true, w.now)
+		p.gone = !w.config.Explicit
+	case reading.MarkActive:
+		p.setIdle(false, w.now)
+		p.gone = false
+		p.spoke = !w.config.Explicit
+		if !w.config.Explicit && !p.catchUp {
+			p.newest = max(p.newest, m.TimeMS)
+		}
+	case reading.MarkCatchUpBegin:
+		p.catchUp, p.spoke, p.gone = true, true, false
+		retake = p.idle
+		p.setIdle(false, w.now)
+	case reading.MarkCatchUpEnd:
+		p.catchUp, p.spoke, p.gone = false, true, false
+		retake = false
+	}
+	if retake {
+		w.retake(f, func(k *twinKey) bool { return slices.Contains(k.parts, p) })
+	}
+}
+
 func (p *twinPart) setIdle(idle bool, since int64) {
 	if p.idle != idle {
 		p.idle, p.since = idle, since
 	}
 }
 
-func (f *twinFeature) remove(s reading.Series) {
-	for i, p := range f.parts {
-		if p.series == s {
-			f.parts = slices.Delete(f.parts, i, i+1)
-			for _, k := range append(f.keys, f.all) {
-				k.parts = slices.DeleteFunc(k.parts, func(q *twinPart) bool { return q == p })
-			}
-			return
-		}
+func (f *twinFeature) remove(p *twinPart) {
+	f.parts = slices.DeleteFunc(f.parts, func(q *twinPart) bool { return q == p })
+	for _, k := range append(slices.Clone(f.keys), f.all) {
+		k.parts = slices.DeleteFunc(k.parts, func(q *twinPart) bool { return q == p })
 	}
 }
 
-// pending is the watermark that a retaking has found, applied by advance.
-var twinPending = map[*twinKey]int64{}
-
-func (f *twinFeature) retake(which func(*twinKey) bool) {
+func (w *twin) retake(f *twinFeature, which func(*twinKey) bool) {
 	combiners := f.keys
 	if f.def.Scope == windowing.ScopeInput {
 		combiners = []*twinKey{f.all}
@@ -366,23 +442,14 @@ func (f *twinFeature) retake(which func(*twinKey) bool) {
 		if !which(k) {
 			continue
 		}
-		if low := f.minimum(k); low > k.wm {
-			twinPending[k] = low
-		}
+		w.asked[k] = true
 	}
 }
 
 func (f *twinFeature) minimum(k *twinKey) int64 {
-	high := reading.NoTime
-	for _, p := range k.parts {
-		if !p.idle {
-			high = max(high, p.wm)
-		}
-	}
 	low, any := int64(1<<62), false
 	for _, p := range k.parts {
-		stalled := f.def.MaxLagMS > 0 && p.wm != reading.NoTime && high-p.wm > f.def.MaxLagMS && !p.catchUp
-		if !p.idle && !stalled {
+		if !p.idle && !f.stalled(k, p) {
 			low, any = min(low, p.wm), true
 		}
 	}
@@ -392,6 +459,17 @@ func (f *twinFeature) minimum(k *twinKey) int64 {
 	return low
 }
 
+// stalled is C10.
+func (f *twinFeature) stalled(k *twinKey, p *twinPart) bool {
+	high := reading.NoTime
+	for _, q := range k.parts {
+		if !q.idle {
+			high = max(high, q.wm)
+		}
+	}
+	return f.def.MaxLagMS > 0 && p.wm != reading.NoTime && p.wm < high-f.def.MaxLagMS && !p.catchUp
+}
+
 func (w *twin) emit() {
 	for _, f := range w.features {
 		for _, p := range f.parts {
@@ -399,10 +477,11 @@ func (w *twin) emit() {
 				w.settle(f, p)
 			}
 		}
-		f.retake(func(*twinKey) bool { return true })
+		w.retake(f, func(*twinKey) bool { return true })
 	}
 	w.advance()
 	w.flush()
+	w.silences()
 }
 
 func (w *twin) settle(f *twinFeature, p *twinPart) {
@@ -426,15 +505,28 @@ type twinDue struct {
 	win   *twinWindow
 }
 
+// advance takes the minimum anew where that was asked for, and runs what fell due.
 func (w *twin) advance() {
+	for _, f := range w.features {
+		for _, k := range append(slices.Clone(f.keys), f.all) {
+			if low := f.minimum(k); w.asked[k] && low > k.wm {
+				k.wm = low
+				if k == f.all {
+					w.say("watermark %s %d", f.def.ID.Name, low)
+				}
+			}
+		}
+	}
+	clear(w.asked)
+	w.fall()
+}
+
+func (w *twin) fall() {
 	var due []twinDue
 	for _, f := range w.features {
-		if low, ok := twinPending[f.all]; ok {
-			w.say("watermark %d %d", f.index, low)
-		}
 		for _, k := range append(slices.Clone(f.keys), f.all) {
-			if low, ok := twinPending[k]; ok {
-				k.wm = low
+			if k.wm != reading.NoTime {
+				k.closed = max(k.closed, k.wm-f.def.AllowedLatenessMS)
 			}
 		}
 		for _, win := range f.windows {
@@ -450,7 +542,6 @@ func (w *twin) advance() {
 			}
 		}
 	}
-	clear(twinPending)
 	sort.SliceStable(due, func(i, j int) bool {
 		a, b := due[i], due[j]
 		switch {
@@ -472,9 +563,13 @@ func (w *twin) advance() {
 		if d.win.dirty {
 			w.result(d.win, d.win.cause())
 		}
-		d.win.closed = true
-		w.say("closed %d %v %d %d", d.win.key.owner.index, d.win.key.name, d.win.start, d.win.rev)
+		w.close(d.win, "")
 	}
+}
+
+func (w *twin) close(win *twinWindow, reason string) {
+	win.closed = true
+	w.say("closed %s %v %d %d wm %d %s", win.key.owner.def.ID.Name, win.key.name, win.start, win.rev, win.key.state().wm, reason)
 }
 
 func windowBefore(a, b *twinWindow) bool {
@@ -488,8 +583,11 @@ func windowBefore(a, b *twinWindow) bool {
 }
 
 func (win *twinWindow) cause() string {
-	if win.live {
+	switch {
+	case win.live:
 		return "late_reading"
+	case win.stepped:
+		return "clock_step"
 	}
 	return "backfill"
 }
@@ -546,70 +644,4 @@ func (w *twin) idleFor(k *twinKey) int64 {
 		return -1
 	}
 	return w.now - since
-}
-
-func (w *twin) result(win *twinWindow, cause string) {
-	win.rev++
-	win.dirty, win.live = false, false
-	sum, count := new(big.Rat), int64(0)
-	var low, high *big.Rat
-	quality := [3]int{}
-	for _, x := range win.readings {
-		quality[x.r.Quality.Level]++
-		if x.r.Quality.Level == reading.Bad {
-			continue
-		}
-		count++
-		v := new(big.Rat)
-		v.SetFloat64(x.r.Value.Float())
-		sum.Add(sum, v)
-		if low == nil || v.Cmp(low) < 0 {
-			low = v
-		}
-		if high == nil || v.Cmp(high) > 0 {
-			high = v
-		}
-	}
-	values := fmt.Sprint(count)
-	for _, v := range []*big.Rat{sum, low, high} {
-		if count == 0 {
-			values += " null"
-			continue
-		}
-		f, _ := v.Float64()
-		values += " " + string(reading.AppendJSONFloat(nil, f))
-	}
-	if count > 0 {
-		f, _ := sum.Quo(sum, new(big.Rat).SetInt64(count)).Float64()
-		values += " " + string(reading.AppendJSONFloat(nil, f))
-	} else {
-		values += " null"
-	}
-	w.say("feature %d %v %d rev %d %s [%s] %v", win.key.owner.index, win.key.name, win.start, win.rev, cause, values, quality)
-}
-
-// spell writes the engine's emission as the twin does.
-func spell(c *windowing.Config, m *windowing.Emission) string {
-	index := slices.IndexFunc(c.Features, func(f windowing.Feature) bool { return f.ID.Name == m.Feature.Name })
-	name := [3]string{m.Asset, m.Sensor, m.Lifecycle}
-	switch m.Kind {
-	case windowing.EmitFeature:
-		var values []string
-		for _, v := range m.Values {
-			values = append(values, string(v.Value.AppendJSON(nil)))
-		}
-		return fmt.Sprintf("feature %d %v %d rev %d %s %v [%d %d %d]", index, name, m.StartMS, m.Revision, m.Cause, values,
-			m.Quality.Good, m.Quality.Uncertain, m.Quality.Bad)
-	case windowing.EmitClosed:
-		return fmt.Sprintf("closed %d %v %d %d", index, name, m.StartMS, m.Revision)
-	case windowing.EmitLate:
-		return fmt.Sprintf("late %d %v %d %s %s", index, name, m.StartMS, m.Reading.ID, m.Reason)
-	case windowing.EmitDuplicate:
-		return fmt.Sprintf("duplicate %s %s", m.Reading.Tag.Value().Sensor, m.Reading.ID)
-	case windowing.EmitQuarantine:
-		return "quarantine " + m.Reading.ID
-	case windowing.EmitWatermark:
-		return fmt.Sprintf("watermark %d %d", index, m.WatermarkMS)
-	}
-	return fmt.Sprintf("kind %d", m.Kind)
 }

@@ -15,8 +15,8 @@ type route struct {
 	input     *input
 	sensor    *sensor
 	identity  bool
-	selected  bool  // by any feature
-	width     int64 // of the sensor's identity groups
+	selected  bool // by any feature
+	retention retention
 	ends      []routeEnd
 	room      [1]routeEnd // for the ends, mostly enough
 }
@@ -33,18 +33,22 @@ type routeEnd struct {
 
 // sensor is what is known of a sensor across features: asset, lifecycle, sensor.
 type sensor struct {
-	name  keyName
-	ids   idSet
-	keys  []*key // that its readings go to
-	input *input // that brought its latest reading
+	name   keyName
+	ids    idSet
+	keys   []*key   // that its readings go to
+	input  *input   // that brought its latest reading
+	inputs []*input // that have brought any
 
-	alarm  int64 // alarm_after, 0: silence is no matter
-	seen   int64 // gateway time of its latest sign of life
-	lastMS int64 // highest event time of an accepted reading
+	every    int64 // expect_every, 0 if not configured
+	alarm    int64 // alarm_after, 0: silence is no matter
+	seen     int64 // gateway time of its latest sign of life
+	returned int64 // gateway time from which its input spoke again, when both had been silent
+	lastMS   int64 // highest event time of an accepted reading
 	// newestNS is the highest source time among the remembered readings.
 	newestNS int64
 	silent   bool
-	armed    bool // in Engine.alarms or in the input's quiet list
+	armed    bool // in Engine.alarms
+	quiet    bool // in the input's quiet list
 	serial   int  // place in Engine.sensorList, while a snapshot is written
 }
 
@@ -62,9 +66,10 @@ func (e *Engine) route(tag reading.Tag) *route {
 	}
 	s := tag.Value()
 	r := &route{
-		series: s, inputHash: hashText(s.Input), input: e.input(s.Input), sensor: e.sensor(s),
+		series: s, inputHash: hashText(s.Input), input: e.input(s.Input),
 		identity: !slices.Contains(e.config.NoIdentity, s.Input),
 	}
+	r.sensor = e.sensor(s, r.input)
 	r.ends = r.room[:0]
 	for _, f := range e.features {
 		if !glob(f.def.Select.Input, s.Input) {
@@ -72,14 +77,42 @@ func (e *Engine) route(tag reading.Tag) *route {
 		}
 		end := routeEnd{f: f, p: f.partition(f.partitionKey(s)), selected: f.def.Select.selects(s)}
 		r.ends = append(r.ends, end)
-		if end.selected {
-			r.selected = true
-			retention := f.def.SizeMS + f.def.AllowedLatenessMS + e.config.DuplicateHorizonMS
-			r.width = max(r.width, f.def.SizeMS, retention/2)
-		}
+		r.selected = r.selected || end.selected
 	}
+	r.retention = e.retention(r.ends)
 	e.routes[tag] = r
 	return r
+}
+
+// retention has a group last for about half the time that an identity is kept, so
+// that few are looked through, and its parts end where windows of all features do
+// wherever sixteen parts suffice for that.
+func (e *Engine) retention(ends []routeEnd) (r retention) {
+	for i := range ends {
+		if !ends[i].selected {
+			continue
+		}
+		f := ends[i].f
+		if r.width == 0 {
+			r.offset = f.def.OffsetMS
+		}
+		r.part = gcd(gcd(r.part, f.every), f.def.OffsetMS-r.offset)
+		kept := f.def.SizeMS + f.def.AllowedLatenessMS + e.config.DuplicateHorizonMS
+		r.width = max(r.width, f.def.SizeMS, kept/2)
+	}
+	if r.width > 0 {
+		r.part *= (r.width + 16*r.part - 1) / (16 * r.part)
+		r.width += r.part - 1
+		r.width -= r.width % r.part
+	}
+	return r
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
 }
 
 // partition returns the end's partition, anew if it was forgotten.
@@ -108,25 +141,30 @@ func (n *routeEnd) key(r *route) *key {
 	return n.k
 }
 
-func (e *Engine) sensor(s reading.Series) *sensor {
+// sensor returns the sensor of a series that the input brings.
+func (e *Engine) sensor(s reading.Series, in *input) *sensor {
 	name := keyName{asset: s.Asset, sensor: s.Sensor, lifecycle: s.Lifecycle}
-	if x := e.sensors[name]; x != nil {
-		return x
+	x := e.sensors[name]
+	if x == nil {
+		x = e.addSensor(name)
 	}
-	x := e.addSensor(name)
-	x.alarm = e.expectation(s).AlarmAfterMS
+	if !slices.Contains(x.inputs, in) {
+		x.inputs = append(x.inputs, in)
+		before := x.alarm
+		e.expectOf(x)
+		if x.armed && x.alarm < before {
+			e.arm(x) // the later deadline will find that it no longer holds
+		}
+	}
 	return x
 }
 
 func (e *Engine) addSensor(name keyName) *sensor {
-	x := &sensor{name: name, seen: reading.NoTime, lastMS: reading.NoTime, newestNS: reading.NoTime}
+	x := &sensor{name: name, seen: reading.NoTime, returned: reading.NoTime, lastMS: reading.NoTime, newestNS: reading.NoTime}
 	e.sensors[name] = x
 	e.sensorList = append(e.sensorList, x)
 	return x
 }
-
-// expectation returns the first that selects the series, or none.
-func (e *Engine) expectation(s reading.Series) Expectation { return e.config.Expectation(s) }
 
 func (e *Engine) input(name string) *input {
 	if in := e.inputs[name]; in != nil {

@@ -19,8 +19,8 @@ func (e *Engine) alive(in *input) {
 		return
 	}
 	for _, s := range in.quiet {
-		s.armed = false
-		e.arm(s, e.now)
+		s.quiet, s.returned = false, e.now
+		e.arm(s)
 	}
 	in.quiet = nil
 }
@@ -33,19 +33,34 @@ func (e *Engine) speaks(s *sensor, in *input) {
 		s.silent = false
 		e.emit(e.silence(s, EmitResumed))
 	}
-	s.seen, s.input = e.now, in
+	s.seen = e.now
+	if s.input != in {
+		s.moves(in)
+	}
 	if s.alarm > 0 && !s.armed {
-		e.arm(s, e.now)
+		e.arm(s)
 	}
 }
 
-// arm watches for the sensor's silence, counted from gateway time from.
-func (e *Engine) arm(s *sensor, from int64) {
-	if s.alarm == 0 || s.silent || from == reading.NoTime {
+// moves notes that another input brings the sensor's readings now.
+func (s *sensor) moves(in *input) {
+	if s.quiet {
+		s.quiet = false
+		s.input.quiet = slices.DeleteFunc(s.input.quiet, func(x *sensor) bool { return x == s })
+	}
+	s.input = in
+}
+
+// silentAt is the gateway time at which the sensor has been silent for too long.
+func (s *sensor) silentAt() int64 { return max(s.seen, s.returned) + s.alarm + 1 }
+
+// arm watches for the sensor's silence.
+func (e *Engine) arm(s *sensor) {
+	if s.alarm == 0 || s.silent || s.seen == reading.NoTime {
 		return
 	}
 	s.armed = true
-	e.alarms.push(from+s.alarm+1, s)
+	e.alarms.push(s.silentAt(), s)
 }
 
 // silences says which sensors have fallen silent.
@@ -53,7 +68,7 @@ func (e *Engine) silences() {
 	var silent []*sensor
 	for d := e.alarms.first(); d != nil && d.at <= e.now; d = e.alarms.first() {
 		s := d.item
-		if at := s.seen + s.alarm + 1; at > e.now {
+		if at := s.silentAt(); at > e.now {
 			e.alarms.postpone(at)
 			continue
 		}
@@ -62,7 +77,7 @@ func (e *Engine) silences() {
 		switch {
 		case s.silent || s.alarm == 0:
 		case e.now-s.input.seen > s.alarm:
-			s.armed = true
+			s.quiet = true
 			s.input.quiet = append(s.input.quiet, s)
 		default:
 			s.silent = true
@@ -87,7 +102,7 @@ func (e *Engine) silence(s *sensor, kind EmissionKind) Emission {
 func (e *Engine) nextSilence() int64 {
 	for d := e.alarms.first(); d != nil; d = e.alarms.first() {
 		s := d.item
-		switch at := s.seen + s.alarm + 1; {
+		switch at := s.silentAt(); {
 		case s.silent || s.alarm == 0:
 			e.alarms.pop()
 			s.armed = false

@@ -9,7 +9,7 @@ import (
 
 // snapshotVersion is the first byte of a snapshot. A new version reads the older
 // ones; DESIGN.md lists them.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

@@ -156,7 +156,7 @@ func (w *wire) keys(f *feature) {
 }
 
 func (w *wire) key(k *key) {
-	w.i64(&k.expect)
+	w.dropped(2, 0)
 	w.time(&k.forced)
 	refs(w, k.feature.parts, &k.feeders, func(p *partition) int { return p.serial })
 	if k.comb.key != nil {
@@ -197,8 +197,12 @@ func (w *wire) window(x *window) {
 	if w.version > 1 {
 		w.u64(&x.since)
 	}
-	for _, b := range [...]*bool{&x.fired, &x.dirty, &x.live, &x.carried, &x.partial} {
+	for _, b := range [...]*bool{&x.fired, &x.dirty, &x.live, &x.carried} {
 		w.flag(b)
+	}
+	w.dropped(2, 0)
+	if w.version > 2 {
+		w.flag(&x.stepped)
 	}
 	w.time(&x.corrected)
 	w.time(&x.until)

@@ -11,7 +11,7 @@ import (
 
 // A body whose checksum was made to hold is an error or an engine that steps.
 func FuzzRestore(f *testing.F) {
-	for _, name := range []string{"testdata/snapshot.bin", "testdata/snapshot-2.bin"} {
+	for _, name := range []string{"testdata/snapshot.bin", "testdata/snapshot-2.bin", "testdata/snapshot-3.bin"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)

@@ -99,15 +99,25 @@ func (w *wire) sensor(e *Engine, s *sensor) {
 		}
 		ref(w, e.inputList, &s.input, serial)
 	}
-	w.i64(&s.alarm)
+	if w.version > 2 {
+		refs(w, e.inputList, &s.inputs, func(in *input) int { return in.serial })
+	} else if s.input != nil {
+		s.inputs = []*input{s.input}
+	}
+	if w.reading {
+		e.expectOf(s)
+	}
+	w.dropped(2, 0)
 	w.time(&s.seen)
+	if w.version > 2 {
+		w.time(&s.returned)
+	}
 	w.time(&s.lastMS)
 	w.i64(&s.newestNS)
 	w.flag(&s.silent)
 	w.flag(&s.armed)
 	list(w, &s.ids.groups, func(w *wire, g *idGroup) {
-		w.time(&g.lo)
-		w.time(&g.hi)
+		w.idGroup(g)
 		w.table(&g.table)
 	})
 	list(w, &s.ids.late, func(w *wire, g *lateGroup) {
@@ -116,6 +126,20 @@ func (w *wire) sensor(e *Engine, s *sensor) {
 	})
 	if w.reading && s.armed && s.input == nil {
 		w.fail(errors.New("a sensor that was never heard is watched"))
+	}
+}
+
+func (w *wire) idGroup(g *idGroup) {
+	w.time(&g.lo)
+	w.time(&g.hi)
+	if w.version > 2 {
+		w.i64(&g.part)
+	} else {
+		g.part = g.hi - g.lo // what stands in the place of a part's number says nothing
+	}
+	if w.reading && (g.lo >= g.hi || g.part <= 0 || (g.hi-g.lo-1)/g.part > 15) {
+		w.fail(fmt.Errorf("identities of %d to %d ms in parts of %d ms", g.lo, g.hi, g.part))
+		*g = idGroup{hi: 1, part: 1}
 	}
 }
 
@@ -173,6 +197,9 @@ func (w *wire) timers(e *Engine) {
 	w.deadlines(&e.alarms, e.sensorList)
 	for _, in := range e.inputList {
 		refs(w, e.sensorList, &in.quiet, func(s *sensor) int { return s.serial })
+		for _, s := range in.quiet {
+			s.armed, s.quiet = false, true
+		}
 	}
 	if !w.reading || w.err != nil {
 		return

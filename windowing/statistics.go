@@ -14,7 +14,7 @@ func (e *Engine) result(w *window, cause Cause) {
 	if w.rev == 1 {
 		w.since = e.batch
 	}
-	w.dirty, w.live, w.carried = false, false, false
+	w.dirty, w.live, w.stepped, w.carried = false, false, false, false
 	m := e.about(w, EmitFeature)
 	m.Cause = cause
 	e.describe(w, &m)
@@ -35,7 +35,7 @@ func (e *Engine) about(w *window, kind EmissionKind) Emission {
 func (e *Engine) describe(w *window, m *Emission) {
 	k, f := w.key, w.key.feature
 	h := k.integrate(w)
-	m.Unit, m.PartialStart = w.unit, w.partial
+	m.Unit, m.PartialStart = w.unit, w.partial()
 	m.Quality = QualityCounts{Good: int64(w.good), Uncertain: int64(w.uncertain), Bad: int64(w.bad)}
 	m.Inputs, m.Coverage = k.comb.summary(), w.coverage(&h)
 	from := len(e.values)
@@ -53,8 +53,8 @@ func (w *window) clock() ClockSummary {
 func (w *window) coverage(h *held) Coverage {
 	f := w.key.feature
 	c := Coverage{Expected: -1, Observed: int64(w.count), CoveredMS: -1, Certain: int64(w.certain)}
-	if w.key.expect > 0 {
-		c.Expected = f.def.SizeMS / w.key.expect
+	if s := w.key.sensor; s != nil && s.every > 0 {
+		c.Expected = f.def.SizeMS / s.every
 	}
 	if f.need.order {
 		c.CoveredMS = h.covered / 1e6

@@ -38,7 +38,7 @@ func (e *Engine) take(r *reading.Reading) Outcome {
 	late := rt.assign(e, r, t)
 	if known {
 		rt.sensor.newestNS = max(rt.sensor.newestNS, r.Source.NS)
-		rt.sensor.remember(id, t, rt.width, e.config.DuplicateHorizonMS)
+		rt.sensor.remember(id, t, &rt.retention, e.config.DuplicateHorizonMS)
 		if late {
 			rt.sensor.ids.addLate(id, e.gatewayMS(), e.config.LateIdentityMS)
 		}
@@ -85,40 +85,24 @@ func (rt *route) repeated(e *Engine, id identity, r *reading.Reading, t int64) (
 	}
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		g := &s.groups[i]
-		own := g.lo <= t && t < g.hi
-		if !own && r.ID == "" {
+		if r.ID == "" && (t < g.lo || t >= g.hi) {
 			continue // the time is part of the identity
 		}
-		if found, conflict = g.table.find(id); !found {
+		b := g.table.find(id)
+		if b == 0 {
 			continue
 		}
-		at := t
-		if !own {
-			at = g.hi - 1
-		}
-		if !rt.forgotten(e, at, r.Value.Kind()) {
-			return true, conflict
+		if !rt.sensor.forgets(g.time(b, id, t), r.Value.Kind(), e.config.DuplicateHorizonMS) {
+			return true, id.conflicts(b)
 		}
 	}
 	return false, false
 }
 
-// forgotten is rule D3 for a reading of event time t.
-func (rt *route) forgotten(e *Engine, t int64, kind reading.Kind) bool {
-	for i := range rt.ends {
-		n := &rt.ends[i]
-		if !n.selected || !n.f.def.Select.Type.Takes(kind) {
-			continue
-		}
-		c := n.f.all
-		if c == nil {
-			k := n.f.keys[n.f.keyName(rt.series)]
-			if k == nil {
-				return false
-			}
-			c = k.comb
-		}
-		if !c.forgets(t, e.config.DuplicateHorizonMS) {
+// forgets is rule D3 for a reading of event time t.
+func (x *sensor) forgets(t int64, kind reading.Kind, horizon int64) bool {
+	for _, k := range x.keys {
+		if k.feature.def.Select.Type.Takes(kind) && !k.comb.forgets(t, horizon) {
 			return false
 		}
 	}
@@ -129,8 +113,8 @@ func (rt *route) forgotten(e *Engine, t int64, kind reading.Kind) bool {
 // ago in watermark time.
 func (c *combiner) forgets(t, horizon int64) bool {
 	f := c.feature
-	cleanup := f.lastStart(t) + f.def.SizeMS - 1 + f.def.AllowedLatenessMS
-	return c.wm != reading.NoTime && c.wm >= cleanup+horizon
+	last := f.lastStart(t) + f.def.SizeMS - 1
+	return c.closed != reading.NoTime && c.closed >= last+horizon
 }
 
 // assign puts the reading into the windows of every feature and lets it vouch for
@@ -192,6 +176,8 @@ func (k *key) add(w *window, s *sample) {
 	w.dirty, w.carried = true, false
 	if !s.r.Delivery.Has(reading.Historical | reading.Rejudged) {
 		w.live = true
+	} else if s.r.Stamp.Flags&reading.RetroCorrected != 0 {
+		w.stepped = true
 	}
 	if w.end-1 <= k.comb.wm {
 		f.engine.touch(w)

@@ -265,7 +265,11 @@ func (f *feature) settle(p *partition, now int64) {
 		f.watch(p)
 	}
 	if !p.gone {
-		p.setIdle(f.silent(p, now), p.seen+f.def.IdleAfterMS+1)
+		idle := f.silent(p, now)
+		if p.idle && !idle && p.seen != reading.NoTime {
+			f.watch(p)
+		}
+		p.setIdle(idle, p.seen+f.def.IdleAfterMS+1)
 	}
 	if !p.catchUp && p.newest != reading.NoTime {
 		p.raise(p.newest - f.def.OutOfOrdernessMS - 1)

@@ -32,7 +32,7 @@ type key struct {
 	cur     *window      // the one that took the latest reading
 	seq     sequence     // if the feature keeps readings
 	feeders []*partition // scope input with hold: the partitions that have fed it
-	expect  int64        // expected milliseconds between readings, 0 if not configured
+	sensor  *sensor      // nil for a group
 	// forced is the highest end of the windows that the state limit closed.
 	forced int64
 	serial int // place in feature.list, while a snapshot is written
@@ -47,11 +47,11 @@ type window struct {
 	fired      bool   // its end has passed the watermark and the result is out
 	dirty      bool   // something has changed since the last result
 	live       bool   // … by a reading that came as it was measured
+	stepped    bool   // … by one whose time of arrival an epoch correction maps (K5)
 	carried    bool   // … by a reading of an earlier window alone (H4)
 	touched    bool   // in Engine.touched
 	until      int64  // in Engine.spaced until this gateway time, NoTime if not
 	closed     bool   // no longer in the state
-	partial    bool   // straddles the generation's birth
 	corrected  int64  // gateway time of the last correction, NoTime before
 	accumulator
 }
@@ -91,8 +91,6 @@ func (k *key) window(start int64) *window {
 	if f.need.sum {
 		w.sum.limbs = w.room[:0]
 	}
-	floor := f.engine.config.FloorMS
-	w.partial = floor != reading.NoTime && start < floor && floor < w.end
 	k.windows = slices.Insert(k.windows, i, w)
 	k.comb.put(w)
 	f.engine.open++
@@ -107,6 +105,12 @@ func (k *key) find(start int64) *window {
 		}
 	}
 	return nil
+}
+
+// partial reports whether the window straddles the generation's birth.
+func (w *window) partial() bool {
+	floor := w.key.feature.engine.config.FloorMS
+	return floor != reading.NoTime && w.start < floor && floor < w.end
 }
 
 // put has w wait for the combined watermark.

@@ -58,6 +58,14 @@ func (w *wire) i64(p *int64) {
 	*p = int64(u>>1) ^ -int64(u&1)
 }
 
+// dropped is a number that forms after the given version do not have; v is what
+// an older one says.
+func (w *wire) dropped(after byte, v int64) {
+	if w.version <= after {
+		w.i64(&v)
+	}
+}
+
 // time is a time in milliseconds, NoTime, or never.
 func (w *wire) time(p *int64) {
 	w.i64(p)

@@ -21,6 +21,7 @@ type (
 		LateIdentity     int64             `json:"late_identity,omitempty"`
 		MaxOpenWindows   int               `json:"max_open_windows,omitempty"`
 		ForgetAfter      int64             `json:"forget_after,omitempty"`
+		Finals           bool              `json:"finals,omitempty"`
 		Watermarks       string            `json:"watermarks,omitempty"`
 	}
 	featureJSON struct {
@@ -84,7 +85,7 @@ const explicitName = "explicit"
 func appendConfig(b []byte, c *windowing.Config) []byte {
 	j := configJSON{
 		IdentityNone: c.NoIdentity, DuplicateHorizon: c.DuplicateHorizonMS, LateIdentity: c.LateIdentityMS,
-		MaxOpenWindows: c.MaxOpenWindows, ForgetAfter: c.ForgetAfterMS,
+		MaxOpenWindows: c.MaxOpenWindows, ForgetAfter: c.ForgetAfterMS, Finals: c.Finals,
 	}
 	if c.FloorMS != reading.NoTime {
 		j.Floor = reading.AppendJSONTimeMS(nil, c.FloorMS)
@@ -133,6 +134,7 @@ func parseConfig(text token) (*windowing.Config, error) {
 	c := &windowing.Config{
 		NoIdentity: j.IdentityNone, DuplicateHorizonMS: j.DuplicateHorizon, LateIdentityMS: j.LateIdentity,
 		MaxOpenWindows: j.MaxOpenWindows, ForgetAfterMS: j.ForgetAfter, FloorMS: reading.NoTime,
+		Finals: j.Finals,
 	}
 	switch j.Watermarks {
 	case "", "generated":

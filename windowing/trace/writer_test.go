@@ -176,7 +176,7 @@ func drawConfig(t *rapid.T) windowing.Config {
 		FloorMS:            rapid.SampledFrom([]int64{reading.NoTime, 0, 20, -5}).Draw(t, "floor"),
 		DuplicateHorizonMS: rapid.Int64Range(0, 20).Draw(t, "horizon"), LateIdentityMS: rapid.Int64Range(-1, 50).Draw(t, "late identity"),
 		MaxOpenWindows: rapid.IntRange(0, 5).Draw(t, "windows"), ForgetAfterMS: rapid.Int64Range(0, 50).Draw(t, "forget"),
-		Explicit: rapid.Bool().Draw(t, "explicit"),
+		Explicit: rapid.Bool().Draw(t, "explicit"), Finals: rapid.Bool().Draw(t, "finals"),
 	}
 	if rapid.Bool().Draw(t, "no identity") {
 		c.NoIdentity = []string{"B"}
