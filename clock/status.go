@@ -68,6 +68,9 @@ func (c *Clock) Status() Status {
 	return s
 }
 
+// Sources returns what is known of the sources' clocks, the worst first.
+func (c *Clock) Sources() []SourceStatus { return c.sources.status(c.Now()) }
+
 func (s *server) status() ServerStatus {
 	st := ServerStatus{Address: s.address, Verdict: s.verdict, Answers: s.answers, Error: s.lastErr, Ended: s.ended}
 	if s.hasLast {

@@ -157,6 +157,25 @@ func (s *session) look() {
 		}
 		s.health.set("uplink "+u.name, detail)
 	}
+	s.health.set("source clocks", keptOut(s.clk.Sources()))
+}
+
+// keptOut says whose readings are in quarantine for their times, the worst first.
+func keptOut(sources []clock.SourceStatus) string {
+	worst, more := "", 0
+	for _, src := range sources {
+		switch {
+		case len(src.KeptOut) == 0:
+		case worst == "":
+			worst = src.Advice
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		worst += fmt.Sprintf("; so do those of %d more (tidemark quarantine list)", more)
+	}
+	return worst
 }
 
 // waiting is how much of what an input brought is in the batch that is not

@@ -65,8 +65,10 @@ func (b *client) connectPacket(will *Message) (*paho.Connect, error) {
 	format := byte(1)
 	cp := &paho.Connect{
 		ClientID: b.cfg.ClientID, CleanStart: true, KeepAlive: uint16(min(max(1, b.cfg.KeepAlive/time.Second), 65535)),
-		WillMessage:    &paho.WillMessage{Topic: will.Topic, Payload: will.Payload, QoS: 1, Retain: !b.noRetain},
-		WillProperties: &paho.WillProperties{PayloadFormat: &format, ContentType: contentType},
+	}
+	if will != nil {
+		cp.WillMessage = &paho.WillMessage{Topic: will.Topic, Payload: will.Payload, QoS: 1, Retain: !b.noRetain}
+		cp.WillProperties = &paho.WillProperties{PayloadFormat: &format, ContentType: contentType}
 	}
 	if b.cfg.Login == nil {
 		return cp, nil

@@ -3,21 +3,31 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"tidemark/configs"
+	"tidemark/gateway"
 )
 
 func newCheckCmd() *cobra.Command {
 	var file, topic string
-	var asJSON bool
+	var asJSON, online bool
+	var length time.Duration
 	cmd := &cobra.Command{
 		Use:   "check -c FILE [--sample TOPIC PAYLOAD-FILE]",
 		Short: "Validate a configuration and what it names",
 		Long: `Validate a configuration and what it names on this host: certificates, secrets,
 tag files. Every fault is printed on a line of its own as file:line:column: reason.
 The exit code is 2 if there is one.
+
+With --online it also connects: to the NTP servers, the inputs and the uplinks'
+brokers. It reads the inputs for a while, measures the clock of each source, and
+prints the policy line that fits. It may be used beside the running gateway: it
+publishes no record and takes nothing away. The exit code is 1 if something that is
+named cannot be used.
 
 With --sample it shows what a payload becomes that is published to the topic: each
 reading with the verdict that it would get now, or the reason for which it is refused.
@@ -33,9 +43,14 @@ something of it is refused or would be quarantined.`,
 			if cmd.Flags().Changed("sample") {
 				return sample(cmd, file, topic, args[0], asJSON)
 			}
-			r, err := check(file)
+			r, cfg, err := check(file)
 			if err != nil {
 				return &exitError{exitUsage, err}
+			}
+			if online && r.OK {
+				if r.Online, err = gateway.Probe(cmd.Context(), cfg, length, zerolog.Nop()); err != nil {
+					return runtimeError(err)
+				}
 			}
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), r)
@@ -48,12 +63,17 @@ something of it is refused or would be quarantined.`,
 			if n := len(r.Faults); n > 0 {
 				return &exitError{exitUsage, fmt.Errorf("%s has %s", file, count(n, "fault"))}
 			}
+			if r.Online != nil && !r.Online.OK {
+				return runtimeError(errors.New("not everything that is named can be used"))
+			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
 	cmd.Flags().StringVar(&topic, "sample", "", "show what a payload becomes that is published to `TOPIC`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&online, "online", false, "connect to everything that the file names, and measure each clock")
+	cmd.Flags().DurationVar(&length, "for", 20*time.Second, "how long --online listens")
 	return cmd
 }
 
@@ -67,6 +87,7 @@ type checkReport struct {
 	Disabled []string         `json:"disabled_features"` // those that run would leave out
 	Faults   configs.Faults   `json:"faults"`
 	Notices  []configs.Notice `json:"notices"`
+	Online   *gateway.Probed  `json:"online,omitempty"`
 }
 
 // checkedFeature is a feature with the hashes that its records carry.
@@ -79,11 +100,11 @@ type checkedFeature struct {
 
 // check loads the file and looks at what it names. An error means that there was
 // nothing to check.
-func check(file string) (*checkReport, error) {
+func check(file string) (*checkReport, *configs.Config, error) {
 	r := &checkReport{File: file, Features: []checkedFeature{}, Disabled: []string{}, Faults: configs.Faults{}, Notices: []configs.Notice{}}
 	cfg, err := configs.Load(file)
 	if err != nil && !errors.As(err, &r.Faults) {
-		return nil, err
+		return nil, nil, err
 	}
 	if cfg != nil {
 		faults, notices := cfg.CheckFiles()
@@ -99,5 +120,5 @@ func check(file string) (*checkReport, error) {
 		}
 	}
 	r.OK = len(r.Faults) == 0
-	return r, nil
+	return r, cfg, nil
 }

@@ -34,6 +34,9 @@ func printCheck(w io.Writer, r *checkReport) error {
 	if r.OK {
 		fmt.Fprintf(&b, "%s: ok (%s, %s, %s)\n", r.File, count(r.Inputs, "input"), count(len(r.Features), "feature"), count(r.Uplinks, "uplink"))
 	}
+	if r.Online != nil {
+		printProbed(&b, r.Online)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

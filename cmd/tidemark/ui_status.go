@@ -117,7 +117,7 @@ func (s *statusScreen) clock(c *clock.Status) {
 		switch src := &c.Sources[i]; {
 		case src.Advice == "":
 			right++
-		case i < sourcesShown:
+		case i < sourcesShown && !s.told("source clocks", src.Advice):
 			s.more("! " + src.Advice)
 		}
 	}
