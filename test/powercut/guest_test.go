@@ -15,7 +15,7 @@ import (
 
 // This file is what runs in the guest, as its first and only process.
 
-// modules make the disk appear, in this order. The file system is part of the kernel.
+// modules make the disk appear. The file system is part of the kernel.
 var modules = []string{"virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"}
 
 const mounted = "/disk"
@@ -50,7 +50,7 @@ func live() error {
 		if err := s.Commit(commit(n)); err != nil {
 			return refused(s, n, err)
 		}
-		s.Outbox("plant").Delivered(n / 2)
+		s.Outbox("plant").Delivered(buffer.Live, n/2)
 		fmt.Printf("acked %d\n", n)
 	}
 }
@@ -109,16 +109,8 @@ func openBroken() (refusal error) {
 }
 
 func prepareGuest() error {
-	for _, m := range modules {
-		f, err := os.Open("/modules/" + m + ".ko")
-		if err != nil {
-			return err
-		}
-		err = unix.FinitModule(int(f.Fd()), "", 0)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("module %s: %w", m, err)
-		}
+	if err := load(modules); err != nil {
+		return err
 	}
 	for _, dir := range []string{"/dev", mounted} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -138,6 +130,34 @@ func prepareGuest() error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// load loads modules; which needs which is not the same in all kernels, so those
+// that lack another are tried again after it.
+func load(names []string) error {
+	for len(names) > 0 {
+		var left []string
+		var lacking error
+		for _, m := range names {
+			f, err := os.Open("/modules/" + m + ".ko")
+			if err != nil {
+				return err
+			}
+			err = unix.FinitModule(int(f.Fd()), "", 0)
+			f.Close()
+			switch {
+			case errors.Is(err, syscall.ENOENT):
+				left, lacking = append(left, m), err
+			case err != nil:
+				return fmt.Errorf("module %s: %w", m, err)
+			}
+		}
+		if len(left) == len(names) {
+			return fmt.Errorf("modules %v: %w", left, lacking)
+		}
+		names = left
+	}
+	return nil
 }
 
 func options() buffer.Options {
