@@ -171,7 +171,7 @@ func TestCheckFilesLooksAtTheStoresDirectory(t *testing.T) {
 
 // The examples of the first configuration, switched on, are a bench that works.
 func TestStartExplainsTheBench(t *testing.T) {
-	text, err := configs.Start("line-3", nil, false)
+	text, err := configs.Start("line-3", nil, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestStartIsValid(t *testing.T) {
 			conf += "server " + s + "\n"
 		}
 		service := rapid.Bool().Draw(t, "service")
-		text, err := configs.Start(host, configs.HostServers(fstest.MapFS{"etc/chrony.conf": {Data: []byte(conf)}}), service)
+		text, err := configs.Start(host, configs.HostServers(fstest.MapFS{"etc/chrony.conf": {Data: []byte(conf)}}), service, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,14 +14,22 @@ var startText string
 // ServiceDir is where a gateway that runs as a service keeps its store.
 const ServiceDir = "/var/lib/tidemark"
 
-// Start returns an annotated configuration to begin with: a broker on this host,
-// one topic, one feature, and the NTP servers that are not public. With service
-// the store is in ServiceDir, else beside the file, where whoever tries it may
-// write.
-func Start(host string, servers []HostServer, service bool) ([]byte, error) {
+// Start returns an annotated configuration to begin with: one input, one feature,
+// and the NTP servers that are not public. The input is what opcua says; nil: a
+// broker on this host and one topic. With service the store is in ServiceDir, else
+// beside the file, where whoever tries it may write.
+func Start(host string, servers []HostServer, service bool, opcua *StartOPCUA) ([]byte, error) {
 	t, err := template.New("start").Funcs(template.FuncMap{"yaml": quoted}).Parse(startText)
 	if err != nil {
 		return nil, err
+	}
+	input := ""
+	if opcua != nil {
+		text, err := opcua.YAML()
+		if err != nil {
+			return nil, err
+		}
+		input = string(text)
 	}
 	var proposed, public []HostServer
 	for _, s := range servers {
@@ -32,7 +40,28 @@ func Start(host string, servers []HostServer, service bool) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public, "Service": service, "Dir": ServiceDir})
+	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public, "Service": service, "Dir": ServiceDir, "Input": input, "OPCUA": opcua})
+	return b.Bytes(), err
+}
+
+//go:embed start_opcua.yaml.tmpl
+var startOPCUA string
+
+// StartOPCUA is an OPC UA input to begin with, as found at a server.
+type StartOPCUA struct {
+	Name, Endpoint, Security, User string
+	Under, Match                   string
+	Exclude                        []string
+}
+
+// YAML returns the input as an element of inputs, annotated.
+func (s *StartOPCUA) YAML() ([]byte, error) {
+	t, err := template.New("opcua").Funcs(template.FuncMap{"yaml": quoted}).Parse(startOPCUA)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, s)
 	return b.Bytes(), err
 }
 

@@ -63,7 +63,7 @@ func lastData(ns int64) string {
 func (s *ReaderStatus) peer() string { return cmp.Or(s.Broker, s.Server) }
 
 func (s *session) addOPCUA(in *configs.Input) error {
-	cfg := opcuaConfig(s.cfg, in)
+	cfg := OPCUAConfig(s.cfg, in)
 	cfg.Memory, cfg.KnownTags = s.store.Meta(metaMemory+in.Name), s.store.Meta(metaNodes+in.Name)
 	cfg.OnStall = s.pipe.Hurry
 	cfg.KeepTags = func(list []byte) { s.pipe.keepNodes(in.Name, list) }
@@ -75,7 +75,8 @@ func (s *session) addOPCUA(in *configs.Input) error {
 	return nil
 }
 
-func opcuaConfig(c *configs.Config, in *configs.Input) opcua.Config {
+// OPCUAConfig is what an OPC UA input is to its reader.
+func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 	o := in.OPCUA
 	target := o.Endpoint.URL
 	out := opcua.Config{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,17 +17,23 @@ func newInitCmd() *cobra.Command { return initCmd(os.DirFS("/"), os.Hostname) }
 
 // initCmd takes the host's files and name as they are found.
 func initCmd(root fs.FS, hostname func() (string, error)) *cobra.Command {
-	var out string
+	var out, endpoint string
 	var reference bool
+	var server serverFlags
 	cmd := &cobra.Command{
 		Use:   "init [-o FILE]",
 		Short: "Write an annotated configuration to begin with",
 		Long: `Write an annotated configuration to begin with. The NTP servers in it are those that
 this host's chrony, systemd-timesyncd or ntp was told of; public ones are never
-proposed. A file that exists is not overwritten.`,
+proposed. With --from-browse the input is one that reads an OPC UA server, found by
+looking at it. A file that exists is not overwritten.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := startText(root, hostname, reference)
+			input, err := browsedInput(cmd.Context(), &server, endpoint)
+			if err != nil {
+				return err
+			}
+			text, err := startText(root, hostname, reference, input)
 			if err != nil {
 				return runtimeError(err)
 			}
@@ -43,10 +50,32 @@ proposed. A file that exists is not overwritten.`,
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; else standard output")
 	cmd.Flags().BoolVar(&reference, "reference", false, "write every key with its default and meaning instead")
+	cmd.Flags().StringVar(&endpoint, "from-browse", "", "an OPC UA `ENDPOINT` to read, as tidemark browse proposes")
+	server.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("reference", "from-browse")
 	return cmd
 }
 
-func startText(root fs.FS, hostname func() (string, error), reference bool) ([]byte, error) {
+// browsedInput is the input that a server proposes; nil without one.
+func browsedInput(ctx context.Context, f *serverFlags, endpoint string) (*configs.StartOPCUA, error) {
+	if endpoint == "" {
+		return nil, nil
+	}
+	cfg, err := f.config(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	view, err := look(ctx, cfg, f, proposalDepth)
+	if err != nil {
+		return nil, runtimeError(err)
+	}
+	return &view.Rule, nil
+}
+
+// proposalDepth is how far down a server's variables are looked for.
+const proposalDepth = 10
+
+func startText(root fs.FS, hostname func() (string, error), reference bool, input *configs.StartOPCUA) ([]byte, error) {
 	if reference {
 		return configs.Files.ReadFile("tidemark.yaml")
 	}
@@ -56,7 +85,7 @@ func startText(root fs.FS, hostname func() (string, error), reference bool) ([]b
 	}
 	// The directory is there where a package or a unit made it.
 	_, err = fs.Stat(root, strings.TrimPrefix(configs.ServiceDir, "/"))
-	return configs.Start(host, configs.HostServers(root), err == nil)
+	return configs.Start(host, configs.HostServers(root), err == nil, input)
 }
 
 // createFile writes a file that was not there.

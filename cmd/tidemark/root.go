@@ -70,7 +70,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newRunCmd(), newReloadCmd(), newStatusCmd())
 	root.AddCommand(newReplayCmd(), newAdviseCmd())
 	root.AddCommand(newDemoCmd())
-	root.AddCommand(newCheckCmd(), newInitCmd())
+	root.AddCommand(newCheckCmd(), newInitCmd(), newBrowseCmd())
 	root.AddCommand(newTailCmd(), newTagsCmd(), newExplainCmd(), newReconcileCmd())
 	root.AddCommand(newRecordCmd())
 	root.AddCommand(newQuarantineCmd())

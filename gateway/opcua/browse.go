@@ -132,7 +132,7 @@ func unreachable(err error) string {
 func explain(code ua.StatusCode) string {
 	switch code {
 	case ua.StatusBadNodeIDUnknown:
-		return "the server has no such node (BadNodeIdUnknown); it is looked for again"
+		return "the server has no such node (BadNodeIdUnknown)" + lookedForAgain
 	case ua.StatusBadNodeIDInvalid:
 		return "the server does not take this node id (BadNodeIdInvalid); correct it (`tidemark browse` shows the ids)"
 	case ua.StatusBadUserAccessDenied, ua.StatusBadNotReadable:

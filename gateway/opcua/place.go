@@ -113,6 +113,9 @@ func (t namespaces) locate(ctx context.Context, c caller, l *operations, places 
 	return nodes, faults, err
 }
 
+// lookedForAgain ends the sentence about what may yet come.
+const lookedForAgain = "; it is looked for again"
+
 // follow walks browse paths from the root, all of them level by level and each
 // common beginning once.
 func follow(ctx context.Context, c caller, l *operations, paths map[int][]string, nodes []*ua.NodeID, faults []error) error {
@@ -125,7 +128,7 @@ func follow(ctx context.Context, c caller, l *operations, paths map[int][]string
 			found, ok := at[folder]
 			switch {
 			case !ok:
-				faults[i] = fmt.Errorf("there is no %s at the server; it is looked for again", folder)
+				faults[i] = fmt.Errorf("there is no %s at the server%s", folder, lookedForAgain)
 			case found == nil:
 				faults[i] = fmt.Errorf("the server has several nodes at %s; write the node id", folder)
 			case depth == len(path):

@@ -59,12 +59,8 @@ type resolving struct {
 // nothing is known then.
 func (k *resolver) resolve(ctx context.Context, c caller) ([]item, []problem, error) {
 	r := &resolving{resolver: k, c: c, blind: map[int]bool{}}
-	var err error
-	if r.limits, err = readOperations(ctx, c); err != nil {
-		return nil, nil, fmt.Errorf("cannot ask the server for its limits: %w", err)
-	}
-	if r.uris, err = readNamespaces(ctx, c); err != nil {
-		return nil, nil, fmt.Errorf("cannot read the server's namespaces: %w", err)
+	if err := r.begin(ctx); err != nil {
+		return nil, nil, err
 	}
 	if err := r.choose(ctx); err != nil {
 		return nil, nil, fmt.Errorf("cannot look for the nodes: %w", err)
@@ -77,6 +73,17 @@ func (k *resolver) resolve(ctx context.Context, c caller) ([]item, []problem, er
 	r.compare()
 	r.refuseTwins()
 	return r.items(), r.problems, nil
+}
+
+// begin asks what has to be known first.
+func (r *resolving) begin(ctx context.Context) (err error) {
+	if r.limits, err = readOperations(ctx, r.c); err != nil {
+		return fmt.Errorf("cannot ask the server for its limits: %w", err)
+	}
+	if r.uris, err = readNamespaces(ctx, r.c); err != nil {
+		return fmt.Errorf("cannot read the server's namespaces: %w", err)
+	}
+	return nil
 }
 
 func (r *resolving) report(place, detail string) {

@@ -92,7 +92,7 @@ func (r *resolving) gone(rule *Nodes, list, there []string) {
 	now := slices.Sorted(slices.Values(there))
 	for _, p := range list {
 		if _, ok := slices.BinarySearch(now, p); !ok {
-			r.report(p, "the server no longer has it below "+rule.label()+"; it is looked for again")
+			r.report(p, "the server no longer has it below "+rule.label()+lookedForAgain)
 		}
 	}
 }

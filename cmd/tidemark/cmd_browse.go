@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"tidemark/configs"
+	"tidemark/gateway"
+	"tidemark/gateway/opcua"
+)
+
+// serverFlags say which OPC UA server a command looks at, and how.
+type serverFlags struct {
+	security, user, password string
+	under, match             string
+	exclude                  []string
+}
+
+func (f *serverFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.security, "security", "Basic256Sha256/SignAndEncrypt", "security `POLICY/MODE`, or none, which nobody protects")
+	cmd.Flags().StringVar(&f.user, "user", "", "log in as `USER`; else anonymously")
+	cmd.Flags().StringVar(&f.password, "password-file", "", "the `FILE` with the user's password")
+	cmd.Flags().StringVar(&f.under, "under", "/Objects", "the `NODE` to begin at: nsu=URI;s=NAME, or a browse path")
+	cmd.Flags().StringVar(&f.match, "match", "", "how browse paths below it name assets and sensors, such as {asset}/{sensor}; else proposed")
+	cmd.Flags().StringSliceVar(&f.exclude, "exclude", nil, "browse `PATHS` to leave out, * within a level, ** over levels")
+}
+
+// config is that of a reader of the server at endpoint.
+func (f *serverFlags) config(endpoint string) (opcua.Config, error) {
+	target, err := url.Parse(endpoint)
+	if err != nil || target.Scheme != "opc.tcp" || target.Host == "" {
+		return opcua.Config{}, fmt.Errorf("%q is no OPC UA endpoint; write opc.tcp://HOST:PORT/PATH", endpoint)
+	}
+	cfg := opcua.Config{Input: "browse", Endpoint: target, Security: f.security}
+	if f.user != "" {
+		cfg.Login = func() (string, []byte, error) {
+			data, err := os.ReadFile(f.password)
+			return f.user, []byte(strings.TrimRight(string(data), "\r\n")), err
+		}
+	}
+	return cfg, nil
+}
+
+func newBrowseCmd() *cobra.Command {
+	var f serverFlags
+	var file, input string
+	var depth int
+	var asCSV, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "browse ENDPOINT",
+		Short: "Show what an OPC UA server has, and how to read it",
+		Long: `Show the nodes of an OPC UA server with their types, values, units and ids, and an
+input to put into a configuration. --csv prints a tag file in place of both.
+With -c and --input the server of a configured input is looked at, by its security and login.`,
+		Example: `  tidemark browse opc.tcp://10.0.3.20:4840 --security none
+  tidemark browse opc.tcp://10.0.3.20:4840 --under "nsu=urn:plant;s=Line3" --match "{asset}/{sensor}" --csv
+  tidemark browse -c /etc/tidemark/tidemark.yaml --input kepware-3`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := browsed(&f, args, file, input)
+			if err != nil {
+				return err
+			}
+			view, err := look(cmd.Context(), cfg, &f, depth)
+			if err != nil {
+				return runtimeError(err)
+			}
+			switch {
+			case asCSV:
+				err = printTagFile(cmd.OutOrStdout(), view)
+			case asJSON:
+				err = printJSON(cmd.OutOrStdout(), view)
+			default:
+				err = printBrowse(cmd.OutOrStdout(), view)
+			}
+			return runtimeError(err)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration `FILE` with the input")
+	cmd.Flags().StringVar(&input, "input", "", "the `NAME` of an input of the configuration")
+	cmd.Flags().IntVar(&depth, "depth", 10, "levels to show below the node")
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "print a tag file of the nodes that --match chooses")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("csv", "json")
+	return cmd
+}
+
+// browsed is the server that the command line names.
+func browsed(f *serverFlags, args []string, file, input string) (opcua.Config, error) {
+	switch {
+	case len(args) == 1 && input == "" && file == "":
+		return f.config(args[0])
+	case len(args) == 1:
+		return opcua.Config{}, errors.New("name an endpoint, or an input with -c and --input, not both")
+	case input == "" || file == "":
+		return opcua.Config{}, errors.New("which server? browse opc.tcp://HOST:PORT, or -c FILE --input NAME")
+	}
+	c, err := configs.Load(file)
+	if c == nil {
+		return opcua.Config{}, err
+	}
+	i := slices.IndexFunc(c.Inputs, func(in configs.Input) bool { return in.Name == input && in.OPCUA != nil })
+	if i < 0 {
+		return opcua.Config{}, fmt.Errorf("%s has no OPC UA input %q", file, input)
+	}
+	f.security, f.user = string(c.Inputs[i].OPCUA.Security), c.Inputs[i].OPCUA.Login.User
+	return gateway.OPCUAConfig(c, &c.Inputs[i]), nil
+}
+
+// browseView is what a visit found: a tree, and a rule with what it chooses.
+type browseView struct {
+	Endpoint string             `json:"endpoint"`
+	Under    string             `json:"under"`
+	Nodes    []browseNode       `json:"nodes"`
+	LeftOut  string             `json:"left_out,omitempty"` // what of the tree is not shown
+	Rule     configs.StartOPCUA `json:"rule"`
+	Chosen   []opcua.Choice     `json:"chosen"`
+	Unread   []opcua.Unread     `json:"unread"`
+}
+
+// browseNode is a node as it is shown.
+type browseNode struct {
+	Path    []string `json:"path"`
+	Place   string   `json:"node"`
+	Type    string   `json:"type,omitempty"` // empty: no variable
+	Value   string   `json:"value,omitempty"`
+	Unit    string   `json:"unit,omitempty"`
+	Range   []string `json:"range,omitempty"`
+	Quality string   `json:"quality,omitempty"`
+	History bool     `json:"history,omitempty"`
+	Remark  string   `json:"remark,omitempty"`
+}
+
+// lookTime bounds a visit.
+const lookTime = 2 * time.Minute
+
+// look visits a server and tries the rule that f has, or one that is proposed.
+func look(ctx context.Context, cfg opcua.Config, f *serverFlags, depth int) (*browseView, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	visit, err := opcua.Look(ctx, cfg, deskClock{}, zerolog.Nop())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.Endpoint, err)
+	}
+	defer visit.Close()
+	nodes, cut, err := visit.Tree(ctx, f.under, depth)
+	if err != nil {
+		return nil, err
+	}
+	v := &browseView{Endpoint: cfg.Endpoint.String(), Under: f.under, Nodes: make([]browseNode, len(nodes)), LeftOut: cut}
+	for i := range nodes {
+		v.Nodes[i] = shownNode(&nodes[i])
+	}
+	v.Rule = configs.StartOPCUA{
+		Name: "plant", Endpoint: v.Endpoint, Security: f.security, User: f.user,
+		Under: f.under, Match: f.match, Exclude: f.exclude,
+	}
+	if v.Rule.Match == "" {
+		v.Rule.Exclude = append(v.Rule.Exclude, proposeExclude(nodes)...)
+		v.Rule.Match = proposeMatch(nodes)
+	}
+	v.Chosen, v.Unread, err = visit.Choose(ctx, []opcua.Nodes{{Under: f.under, Match: v.Rule.Match, Exclude: v.Rule.Exclude}})
+	return v, err
+}
+
+// Servers keep what is about themselves under names that begin with one of these.
+const hiddenMarks = "_.$"
+
+// hidden reports whether a node is about the server, and not about the plant.
+func hidden(path []string) bool {
+	return slices.ContainsFunc(path, func(level string) bool { return strings.ContainsAny(level[:1], hiddenMarks) })
+}
+
+// proposeExclude leaves out what is about the server.
+func proposeExclude(nodes []opcua.Node) (exclude []string) {
+	for _, mark := range strings.Split(hiddenMarks, "") {
+		if slices.ContainsFunc(nodes, func(n opcua.Node) bool {
+			return slices.ContainsFunc(n.Path, func(level string) bool { return strings.HasPrefix(level, mark) })
+		}) {
+			exclude = append(exclude, "**/"+mark+"*/**")
+		}
+	}
+	return exclude
+}
+
+// proposeMatch names the last level sensor and the one above it asset, at the
+// depth of the variables, or at any where they have several.
+func proposeMatch(nodes []opcua.Node) string {
+	depth := 0
+	for _, n := range nodes {
+		switch {
+		case !n.Variable || len(n.Path) == depth || hidden(n.Path):
+		case depth == 0:
+			depth = len(n.Path)
+		default:
+			return "**/{asset}/{sensor}"
+		}
+	}
+	switch depth {
+	case 0, 1:
+		return "{sensor}"
+	}
+	return strings.Repeat("*/", depth-2) + "{asset}/{sensor}"
+}
+
+func shownNode(n *opcua.Node) browseNode {
+	out := browseNode{Path: n.Path, Place: n.Place, Type: n.Type, Unit: n.Unit, History: n.History, Remark: n.Remark}
+	if !n.Variable {
+		return out
+	}
+	if out.Type == "" {
+		out.Type = "?"
+	}
+	switch {
+	case n.Parts > 1:
+		out.Value = count(n.Parts, "part")
+	case n.Parts == 1:
+		out.Value = string(n.Value.AppendJSON(nil))
+		out.Quality = n.Level.String()
+	}
+	if n.Span != nil {
+		out.Range = []string{fmt.Sprint(n.Span.Low), fmt.Sprint(n.Span.High)}
+	}
+	return out
+}
+
+// deskClock is the clock of this host, for looking and not for reading.
+type deskClock struct{}
+
+// Now implements opcua.Clock.
+func (deskClock) Now() opcua.Instant {
+	now := time.Now().UnixNano()
+	return opcua.Instant{WallNS: now, BootNS: now, BoundNS: -1}
+}
+
+// ObserveServer implements opcua.Clock.
+func (deskClock) ObserveServer(opcua.Exchange) {}
