@@ -115,7 +115,7 @@ type probe struct {
 // reader makes the reader of one input, whichever protocol it speaks.
 func (p *probe) reader(cfg *configs.Config, in *configs.Input, log zerolog.Logger) (reader, error) {
 	if in.OPCUA != nil {
-		r, err := opcua.New(opcuaConfig(cfg, in), p, serverArrivals{p.clk, in.Name}, log)
+		r, err := opcua.New(OPCUAConfig(cfg, in), p, serverArrivals{p.clk, in.Name}, log)
 		return opcuaReader{r}, err
 	}
 	c := mqttConfig(cfg, in, remembered{}, func() {})
