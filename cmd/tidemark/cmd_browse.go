@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/gateway"
 	"tidemark/gateway/opcua"
@@ -148,7 +149,7 @@ const lookTime = 2 * time.Minute
 func look(ctx context.Context, cfg opcua.Config, f *serverFlags, depth int) (*browseView, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	visit, err := opcua.Look(ctx, cfg, deskClock{}, zerolog.Nop())
+	visit, err := opcua.Look(ctx, cfg, newDeskClock(), zerolog.Nop())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.Endpoint, err)
 	}
@@ -235,12 +236,16 @@ func shownNode(n *opcua.Node) browseNode {
 }
 
 // deskClock is the clock of this host, for looking and not for reading.
-type deskClock struct{}
+type deskClock struct{ *clock.Clock }
+
+func newDeskClock() deskClock {
+	return deskClock{clock.New(clock.Config{Trust: clock.TrustLocal}, clock.Options{Log: zerolog.Nop()})}
+}
 
 // Now implements opcua.Clock.
-func (deskClock) Now() opcua.Instant {
-	now := time.Now().UnixNano()
-	return opcua.Instant{WallNS: now, BootNS: now, BoundNS: -1}
+func (c deskClock) Now() opcua.Instant {
+	i := c.Clock.Now()
+	return opcua.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS}
 }
 
 // ObserveServer implements opcua.Clock.
