@@ -8,7 +8,7 @@ type batch struct {
 	cargo
 	msg      Message // its payload is open
 	replayed bool
-	id       *idHash
+	id       idHash
 	overhead int // bytes of the packet without the payload
 }
 
@@ -19,7 +19,7 @@ const batchRoom = 256 << 10
 func (b *batch) begin(c *Encoder, publishedNS int64) {
 	b.msg = Message{Topic: c.topic(typeBatch), Payload: append(b.msg.Payload[:0], '['), generation: c.Generation}
 	b.msg.head = head{kind: typeBatch}
-	b.count, b.replayed, b.id = 0, false, c.newID(typeBatch)
+	b.count, b.replayed, b.id = 0, false, c.newID(b.id.b[:0], typeBatch)
 	props := b.msg.Properties(publishedNS, false)
 	b.overhead = packetSize(&b.msg, &props) + 16 // lengths, published_at and clock_state may grow
 }

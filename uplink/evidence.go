@@ -49,8 +49,9 @@ func (w *emissionWriter) duplicate() {
 // reading renders a reading as the journal has it.
 func (c *Encoder) reading(m *Message, r *reading.Reading) {
 	s := r.Tag.Value()
-	h := c.newID(typeRaw)
+	h := c.newID(m.memo.room[:0], typeRaw)
 	h.reading(r)
+	m.memo.room = h.b
 	m.Topic = c.topic(typeRaw, s.Asset, s.Sensor)
 	m.head = head{kind: typeRaw, updateID: h.sum(), clock: stampClock(r)}
 	o := object{append(m.Payload, '{')}

@@ -18,8 +18,8 @@ const updateIDLen = 32
 // same one.
 type idHash struct{ b []byte }
 
-func (c *Encoder) newID(kind string) *idHash {
-	h := &idHash{make([]byte, 0, 256)}
+func (c *Encoder) newID(room []byte, kind string) idHash {
+	h := idHash{room}
 	h.str("tidemark/1")
 	h.str(kind)
 	h.str(c.Gateway)
@@ -40,12 +40,12 @@ func (h *idHash) sum() (id [updateIDLen]byte) {
 	return id
 }
 
-func (c *Encoder) emissionID(e *windowing.Emission) [updateIDLen]byte {
+func (c *Encoder) emissionID(e *windowing.Emission, known *memo) [updateIDLen]byte {
 	kind := typeName(e.Kind)
 	if e.Kind == windowing.EmitFeature && e.Final {
 		kind = "final" // the last revision's values in another record
 	}
-	h := c.newID(kind)
+	h := c.newID(known.room[:0], kind)
 	if e.Kind != windowing.EmitQuarantine && e.Kind != windowing.EmitDuplicate {
 		h.str(e.Asset)
 		h.str(e.Lifecycle)
@@ -67,6 +67,7 @@ func (c *Encoder) emissionID(e *windowing.Emission) [updateIDLen]byte {
 		h.num(uint64(e.QuietMS))
 		h.num(uint64(e.MaterializedNS))
 	}
+	known.room = h.b
 	return h.sum()
 }
 

@@ -42,6 +42,7 @@ type Message struct {
 	head       head
 	generation uint64
 	startMS    int64 // of a feature's window
+	memo       memo
 }
 
 // Property is an MQTT user property.
@@ -75,7 +76,7 @@ func (c *Encoder) Encode(m *Message, r Record) error {
 	m.generation, m.Retain, m.Payload = c.Generation, false, m.Payload[:0]
 	switch r.Kind {
 	case KindEmission:
-		e, rest, err := windowing.DecodeEmission(r.Data)
+		e, rest, err := m.memo.names.DecodeEmission(r.Data)
 		if err != nil {
 			return fmt.Errorf("cannot read emission: %w", err)
 		}
@@ -85,8 +86,8 @@ func (c *Encoder) Encode(m *Message, r Record) error {
 		if c.Finals && e.Final {
 			e.Kind = windowing.EmitFeature
 		}
-		m.Payload, m.head = c.appendEmission(m.Payload, &e)
-		m.Topic, m.startMS = c.emissionTopic(&e), e.StartMS
+		m.Payload, m.head = c.appendEmission(m.Payload, &e, &m.memo)
+		m.Topic, m.startMS = m.memo.topic(c, &e), e.StartMS
 		return nil
 	case KindEvent:
 		return c.event(m, r.Data)
@@ -139,7 +140,7 @@ func (c *Encoder) definition(m *Message, data []byte) error {
 
 // embed puts the head of a record before the members of the stored object.
 func (c *Encoder) embed(m *Message, kind string, data []byte, s *stored) {
-	h := c.newID(kind)
+	h := c.newID(nil, kind)
 	h.str(string(data))
 	m.head = head{kind: kind, updateID: h.sum(), clock: parseClockState(s.Clock.State)}
 	o := object{append(m.Payload, '{')}
@@ -161,7 +162,7 @@ func parseClockState(name string) reading.ClockState {
 // atNS is NoTime in a will: nobody knows when it will be left.
 func (c *Encoder) statusMessage(state, reason string, atNS int64, clock reading.ClockState) *Message {
 	m := &Message{Topic: c.StatusTopic(), Retain: true, generation: c.Generation}
-	h := c.newID("status")
+	h := c.newID(nil, "status")
 	h.str(state)
 	h.str(reason)
 	h.num(uint64(atNS))

@@ -48,7 +48,7 @@ func (c *Encoder) AppendReconciled(dst []byte, v *View, e *windowing.Emission, p
 
 // reconciledID names the window of that view.
 func (c *Encoder) reconciledID(v *View, e *windowing.Emission) [updateIDLen]byte {
-	h := c.newID(typeReconciled)
+	h := c.newID(nil, typeReconciled)
 	h.str(v.Name)
 	h.str(e.Asset)
 	h.str(e.Lifecycle)

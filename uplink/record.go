@@ -43,11 +43,11 @@ func AppendReplay(dst []byte, after int, e *windowing.Emission) []byte {
 // appendEmission appends e as the record that goes upstream: one JSON object
 // without a line break. Duplicates and watermarks have a form too; they are not
 // sent.
-func (c *Encoder) appendEmission(dst []byte, e *windowing.Emission) ([]byte, head) {
-	h := head{kind: typeName(e.Kind), revision: e.Revision, updateID: c.emissionID(e), clock: clockState(e)}
+func (c *Encoder) appendEmission(dst []byte, e *windowing.Emission, known *memo) ([]byte, head) {
+	h := head{kind: typeName(e.Kind), revision: e.Revision, updateID: c.emissionID(e, known), clock: clockState(e)}
 	o := object{append(dst, '{')}
 	c.head(&o, &h)
-	(&emissionWriter{object: &o, e: e, upstream: true}).body()
+	(&emissionWriter{object: &o, e: e, upstream: true, known: known}).body()
 	o.end()
 	return o.b, h
 }
@@ -98,6 +98,7 @@ type emissionWriter struct {
 	*object
 	e        *windowing.Emission
 	upstream bool
+	known    *memo
 }
 
 func (w *emissionWriter) body() {
@@ -248,7 +249,7 @@ func (w *emissionWriter) values() {
 func (w *emissionWriter) units() {
 	w.open("units")
 	for i := range w.e.Values {
-		if unit := windowing.FunctionUnit(w.e.Values[i].Name, w.e.Unit); unit != "" {
+		if unit := w.known.unit(w.e.Values[i].Name, w.e.Unit); unit != "" {
 			w.member(w.e.Values[i].Name)
 			w.b = reading.AppendJSONString(w.b, unit)
 		}

@@ -22,13 +22,40 @@ func AppendEmission(dst []byte, m *Emission) []byte {
 // DecodeEmission reads one emission from the front of src and returns what
 // follows it. It fails on damage and on a form of a newer version.
 func DecodeEmission(src []byte) (m Emission, rest []byte, err error) {
+	return (*Names)(nil).DecodeEmission(src)
+}
+
+// Names shares the texts of many emissions, which are the same few names. It is
+// for one goroutine. The zero value is ready for use, and nil shares nothing.
+type Names struct{ known map[string]string }
+
+// namesMax bounds what is remembered.
+const namesMax = 1 << 14
+
+func (n *Names) text(b []byte) string {
+	if n == nil {
+		return string(b)
+	}
+	if s, ok := n.known[string(b)]; ok {
+		return s
+	}
+	if n.known == nil || len(n.known) >= namesMax {
+		n.known = make(map[string]string)
+	}
+	s := string(b)
+	n.known[s] = s
+	return s
+}
+
+// DecodeEmission is the function of that name.
+func (n *Names) DecodeEmission(src []byte) (m Emission, rest []byte, err error) {
 	if len(src) == 0 {
 		return m, nil, errors.New("stored emission: it is empty")
 	}
 	if src[0] == 0 || src[0] > emissionVersion {
 		return m, nil, fmt.Errorf("stored emission: version %d is not known here (%d is): use the release that wrote it", src[0], emissionVersion)
 	}
-	w := wire{buf: src, at: 1, reading: true, version: src[0]}
+	w := wire{buf: src, at: 1, reading: true, version: src[0], names: n}
 	w.emission(&m)
 	if w.err != nil {
 		return Emission{}, nil, fmt.Errorf("stored emission: %w", w.err)

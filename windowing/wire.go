@@ -17,6 +17,7 @@ type wire struct {
 	at      int
 	reading bool
 	version byte // of the form that is read or written
+	names   *Names
 	err     error
 }
 
@@ -143,7 +144,7 @@ func (w *wire) str(p *string) {
 		w.buf = append(w.buf, *p...)
 		return
 	}
-	*p = string(w.buf[w.at : w.at+n])
+	*p = w.names.text(w.buf[w.at : w.at+n])
 	w.at += n
 }
 
