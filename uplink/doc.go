@@ -7,9 +7,10 @@
 // Schemas of all records are in schema/.
 //
 // An Uplink reads a Source, publishes each record with QoS 1 and passes back the
-// mark up to which everything is delivered. The source is the session: nothing of
-// a connection outlives it, and after a loss everything behind the mark is sent
-// again, in order. A record arrives at least once; records arrive in the order of
-// the outbox except for such repeats, and a consumer that keeps the highest
-// (generation, revision) of a key needs to know no more. See DESIGN.md.
+// marks up to which everything is delivered. The source is the session: nothing of
+// a connection outlives it, and after a loss everything behind the marks is sent
+// again, in order. What is new goes before what waited, and readings behind both; the
+// revisions of a window keep their order. A record arrives at least once, and a
+// consumer that keeps the highest (generation, revision) of a key needs to know no
+// more. See DESIGN.md.
 package uplink
