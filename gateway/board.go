@@ -29,6 +29,7 @@ type boardRow struct {
 	next     reading.Reading // the pipeline's, with what follows
 	nextSays history.Verdict
 	more     uint64
+	at       int // 1 + the place of next in the batch at hand
 }
 
 // boardMax bounds the series that are shown; each takes some 600 bytes.
@@ -48,8 +49,13 @@ func (b *board) stage(rs []reading.Reading, outcomes []windowing.Outcome) {
 		if row.more == 0 {
 			b.staged = append(b.staged, row)
 		}
-		row.next, row.nextSays = *r, history.VerdictOf(outcomes[i])
+		row.at = i + 1
 		row.more++
+	}
+	for _, row := range b.staged {
+		if i := row.at - 1; i >= 0 {
+			row.next, row.nextSays, row.at = rs[i], history.VerdictOf(outcomes[i]), 0
+		}
 	}
 }
 

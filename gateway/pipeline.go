@@ -197,6 +197,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 	if timed && len(pc.Readings) > 0 {
 		p.untimed[pc.Input] += 0 // seen, so that a fault can end
 	}
+	reading.RecycleSlab(pc.Readings)
 	for _, j := range pc.Rejects {
 		p.rejects = append(p.rejects, rejected{pc.Input, j})
 	}

@@ -58,6 +58,7 @@ type Decoder struct {
 	around   []field // what stands around the elements, if enclosed
 	enclosed bool
 	rejected int
+	delivery reading.Delivery
 	raw      string // of the element at hand
 
 	// Of the element at hand.
@@ -66,6 +67,9 @@ type Decoder struct {
 	names *names
 	own   names // what names points to, where the element names something itself
 }
+
+// noTime is the time of what the source gave none.
+var noTime = reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull}
 
 // NewDecoder prepares a decoder for the subscriptions of cfg. Its error names the
 // topic and the remedy.
@@ -96,6 +100,17 @@ func (d *Decoder) Decode(m *Message, out *reading.Parcel, spill func()) {
 		d.boundNS, d.bound = m.At.BoundNS, reading.MakeBound(m.At.BoundNS)
 	}
 	d.raw = view(m.Payload)
+	d.base = reading.Reading{
+		Source: noTime, ServerNS: reading.NoTime, IngestNS: m.At.WallNS,
+		Stamp: reading.Stamp{IngestBound: d.bound, Clock: m.At.Segment},
+	}
+	d.delivery = 0
+	if m.Retain {
+		d.delivery |= reading.Initial
+	}
+	if m.Dup {
+		d.delivery |= reading.Redelivered
+	}
 	d.router.at(m.At.BootNS)
 	d.route = d.router.route(view(m.Topic))
 	switch {

@@ -12,23 +12,15 @@ import (
 // one. It returns false where the element is rejected as a whole.
 func (d *Decoder) begin(index int) bool {
 	sub := d.route.sub
-	d.base = reading.Reading{
-		Source:   reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull},
-		ServerNS: reading.NoTime,
-		IngestNS: d.msg.At.WallNS,
-		Stamp:    reading.Stamp{IngestBound: d.bound, Clock: d.msg.At.Segment},
-	}
-	if d.msg.Retain {
-		d.base.Delivery |= reading.Initial
-	}
-	if d.msg.Dup {
-		d.base.Delivery |= reading.Redelivered
-	}
+	r := &d.base
+	r.ID, r.Seq, r.HasSeq, r.Quality, r.Delivery = "", 0, false, reading.Quality{}, d.delivery
 	if v := d.meta(slotTime); v.exists() {
-		d.base.Source = inZone(sourceTime(v, sub.TimeUnit), d.zone)
+		r.Source = inZone(sourceTime(v, sub.TimeUnit), d.zone)
+	} else {
+		r.Source = noTime
 	}
 	if v := d.meta(slotQuality); v.exists() {
-		d.base.Quality = levelOf(v, sub.QualityMap)
+		r.Quality = levelOf(v, sub.QualityMap)
 	}
 	d.identity(index)
 	d.names = &d.route.names

@@ -50,9 +50,17 @@ type link struct {
 // the connection is not read on.
 const maxQueued = 16 << 10
 
-// bytesPerReading is a guess at how much of the connection a reading takes, for
+// bytesPerReading is about the least that a reading takes of the connection, for
 // making room.
-const bytesPerReading = 120
+const bytesPerReading = 40
+
+// roomFor returns room for about n readings.
+func roomFor(n int) []reading.Reading {
+	if n > spillAt/4 {
+		return reading.TakeSlab()
+	}
+	return make([]reading.Reading, 0, n)
+}
 
 func (l *link) outstanding() int { return len(l.open) - l.head }
 
@@ -106,7 +114,7 @@ func (l *link) publish(p *publish) {
 		}
 	}
 	if l.parcel.Readings == nil {
-		l.parcel.Readings = make([]reading.Reading, 0, min(1+l.wire.in.Buffered()/bytesPerReading, spillAt))
+		l.parcel.Readings = roomFor(1 + l.wire.in.Buffered()/bytesPerReading)
 	}
 	m := Message{Topic: p.topic, Payload: p.payload, Retain: p.retain, Dup: p.dup, At: l.at}
 	if p.size > 0 {

@@ -61,7 +61,10 @@ func numericTime(raw string, unit reading.TimeUnit) reading.SourceTime {
 		t.Fault, t.Zoned, t.Raw = reading.TimeUnparseable, false, clip(raw)
 		return t
 	}
-	ns, ok := d.scaled(unitPower[unit])
+	ns, ok := d.whole(unit)
+	if !ok {
+		ns, ok = d.scaled(unitPower[unit])
+	}
 	if !ok {
 		t.Fault, t.Raw = reading.TimeRange, clip(raw)
 		return t
@@ -115,6 +118,11 @@ func parseDecimal(s string) (d decimal, ok bool) {
 
 // take reads digits from s[i:]; whole is 1 before the decimal point and 0 behind.
 func (d *decimal) take(s string, i, whole int) int {
+	// As long as another digit surely fits there is no need to look.
+	for ; i < len(s) && '0' <= s[i] && s[i] <= '9' && d.digits < math.MaxUint64/100; i++ {
+		d.digits = d.digits*10 + uint64(s[i]-'0')
+		d.exp += whole - 1
+	}
 	for ; i < len(s) && '0' <= s[i] && s[i] <= '9'; i++ {
 		c := uint64(s[i] - '0')
 		hi, lo := bits.Mul64(d.digits, 10)
@@ -151,6 +159,13 @@ func (d *decimal) exponent(s string) (decimal, bool) {
 	}
 	d.exp += e
 	return *d, true
+}
+
+// whole returns a whole number of units in nanoseconds, where nothing is to be
+// rounded and int64 holds it: what nearly all devices send.
+func (d decimal) whole(unit reading.TimeUnit) (int64, bool) {
+	hi, lo := bits.Mul64(d.digits, uint64(unit.Nanos()))
+	return int64(lo), d.exp == 0 && !d.neg && !d.full && hi == 0 && lo <= math.MaxInt64
 }
 
 // scaled returns d·10^power floored to an integer, and whether int64 holds it.
