@@ -118,6 +118,7 @@ func (r *Reader) failed(err error) {
 		r.setState(Refused, r.peer.Refused(broker.Code(no.ReasonCode), no.Reason).Error())
 		return
 	}
+	r.retry.unreachable()
 	if r.retry.contended(now) {
 		return
 	}
@@ -156,14 +157,30 @@ func (r *Reader) lost() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.retry.lost(now, r.cur.useful)
-	switch {
-	case r.retry.contended(now):
-		r.setState(Contended, "two gateways share client id "+r.cfg.ClientID+": they take the session from each other; give each its own gateway.id or client_id")
+	if r.cur.hungUp {
+		r.retry.hungUp(now)
+	}
+	switch why := r.contention(now); {
+	case why != "":
+		r.setState(Contended, why)
 	case r.cur.ending == "":
 		r.setState(Waiting, "the gateway ended the connection to "+r.peer.Addr())
 	default:
 		r.setState(Waiting, r.cur.ending)
 	}
+}
+
+// contention says that another gateway seems to have our session, empty if it does
+// not. The lock is held.
+func (r *Reader) contention(now int64) string {
+	switch {
+	case r.retry.contended(now):
+		return "two gateways are named " + r.cfg.ClientID + ": they take the session from each other; give each its own gateway.id or client_id"
+	case r.retry.suspicious(now):
+		return fmt.Sprintf("the broker at %s accepted the last %d connections and closed each soon after, without saying why: either two gateways are named %s and take the session from each other (give each its own gateway.id or client_id), or the broker's log says what it will not have",
+			r.peer.Addr(), r.retry.hangups, r.cfg.ClientID)
+	}
+	return ""
 }
 
 // subscribeAgain is after how long a refused subscription is tried again.

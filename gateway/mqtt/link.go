@@ -2,7 +2,9 @@ package mqtt
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/maphash"
+	"io"
 	"slices"
 	"time"
 
@@ -44,6 +46,7 @@ type link struct {
 	writing []entry // whose acknowledgements are being written
 	useful  bool    // brought something
 	ending  string  // why the connection ends; empty: of our own doing
+	hungUp  bool    // the broker closed it without a word
 }
 
 // maxQueued is how many readings and rejects may wait for the sink. Beyond that
@@ -87,7 +90,7 @@ func (l *link) broke(err error) {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
 	if l.ending == "" {
-		l.ending = l.r.peer.Broke(err).Error()
+		l.ending, l.hungUp = l.r.peer.Broke(err).Error(), errors.Is(err, io.EOF)
 	}
 }
 

@@ -256,6 +256,46 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// mosquitto 2.0.11 closes the loser's connection without a word.
+func TestHangupsAreNamed(t *testing.T) {
+	var r retry
+	now := int64(0)
+	r.delay(0, now, 1)
+	hangUp := func(lasts time.Duration) {
+		r.connected(now)
+		now += int64(lasts)
+		r.lost(now, true)
+		r.hungUp(now)
+	}
+	for range hangupLimit - 1 {
+		hangUp(time.Second)
+	}
+	if r.suspicious(now) {
+		t.Error("too early")
+	}
+	r.unreachable() // a broker that restarts
+	hangUp(time.Second)
+	if r.suspicious(now) {
+		t.Error("a broker that was away is no fight")
+	}
+	for range hangupLimit {
+		hangUp(hangupSpan - 1)
+	}
+	if d := r.delay(0, now, 1); !r.suspicious(now) || d != hangupRetry {
+		t.Errorf("after %d hang-ups %v", hangupLimit, d)
+	}
+	if hangUp(hangupSpan); r.suspicious(now) {
+		t.Error("a connection that lasted is no fight")
+	}
+	for range hangupLimit {
+		hangUp(time.Second)
+	}
+	r.connected(now)
+	if now += int64(takeoverSpan) + 1; r.suspicious(now) {
+		t.Error("never forgives")
+	}
+}
+
 func TestTakeoversFarApartAreNoFight(t *testing.T) {
 	var r retry
 	for i := range int64(10) {

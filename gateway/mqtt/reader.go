@@ -142,9 +142,13 @@ func (r *Reader) Committed(token uint64) {
 
 // Status returns how the reader stands.
 func (r *Reader) Status() Status {
+	now := r.clk.Now().BootNS
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
+	if s.State == Connected {
+		s.Problem = r.contention(now)
+	}
 	s.CatchingUp, s.Queued, s.Limit = r.catch.active, r.queue.weight, r.window.limit
 	if r.cur != nil {
 		s.Outstanding = r.cur.outstanding()

@@ -11,6 +11,7 @@ type retry struct {
 
 	takeovers int   // within takeoverSpan
 	firstNS   int64 // of those
+	hangups   int   // connections in a row that the broker closed soon and without a word
 }
 
 const (
@@ -25,6 +26,15 @@ const (
 	takeoverLimit = 3
 	takeoverSpan  = 10 * time.Minute
 	takeoverRetry = 5 * time.Minute
+
+	// A broker that speaks 3.1.1 inside (mosquitto before 2.0.12) closes the
+	// connection of the gateway that lost its session without saying why. So does one
+	// that will not have what we send. After hangupLimit connections in a row that it
+	// accepted and then closed within hangupSpan, with none that it did not accept in
+	// between, that is what we say, and stand back for hangupRetry.
+	hangupLimit = 8
+	hangupSpan  = 2 * time.Minute
+	hangupRetry = retryMax
 )
 
 func (r *retry) connected(nowNS int64) { r.up, r.upNS = true, nowNS }
@@ -40,6 +50,28 @@ func (r *retry) lost(nowNS int64, useful bool) {
 	} else {
 		r.failing = 0
 	}
+}
+
+// hungUp notes that the broker closed a connection without a word.
+func (r *retry) hungUp(nowNS int64) {
+	if nowNS-r.upNS < int64(hangupSpan) {
+		r.hangups++
+	} else {
+		r.hangups = 0
+	}
+}
+
+// unreachable notes an attempt that failed: a broker that is away closes
+// connections too.
+func (r *retry) unreachable() { r.hangups = 0 }
+
+// suspicious reports whether somebody else may use our client id; it ends like
+// contended.
+func (r *retry) suspicious(nowNS int64) bool {
+	if r.up && nowNS-r.upNS > int64(takeoverSpan) {
+		r.hangups = 0
+	}
+	return r.hangups >= hangupLimit
 }
 
 // takenOver notes that another client took the session.
@@ -67,9 +99,12 @@ func (r *retry) delay(attempt int, nowNS int64, dice float64) time.Duration {
 		r.started = true
 		return 0
 	}
-	wait := takeoverRetry
-	if !r.contended(nowNS) {
-		wait = min(retryFirst<<min(attempt+r.failing, 10), retryMax)
+	wait := min(retryFirst<<min(attempt+r.failing, 10), retryMax)
+	switch {
+	case r.contended(nowNS):
+		wait = takeoverRetry
+	case r.suspicious(nowNS):
+		wait = hangupRetry
 	}
 	return time.Duration(float64(wait) * (0.5 + dice/2))
 }
