@@ -167,8 +167,11 @@ func TestWindow(t *testing.T) {
 			holds++
 		}
 	}
-	if holds != 2 || !w.small() { // at 16 and 64
-		t.Errorf("doubted %d times, small %v", holds, w.small())
+	if holds != 2 || w.small() { // at 16 and 64
+		t.Errorf("doubted %d times, small %v before it waited for long", holds, w.small())
+	}
+	if w.acknowledging(20, probeFor); !w.small() {
+		t.Error("not small though it waited for long")
 	}
 	if stalled, _ := w.grown(21); stalled || w.limit != 0 || w.small() {
 		t.Error("a further message did not disprove the guess")

@@ -363,6 +363,7 @@ func TestStallIsLearnt(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("no commit asked for")
 		}
+		clk.advance(200 * time.Millisecond) // and still nothing more came
 		r.Committed(token)
 		p.acks(5)
 	}

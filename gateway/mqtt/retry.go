@@ -32,7 +32,7 @@ const (
 	// that will not have what we send. After hangupLimit connections in a row that it
 	// accepted and then closed within hangupSpan, with none that it did not accept in
 	// between, that is what we say, and stand back for hangupRetry.
-	hangupLimit = 8
+	hangupLimit = 5
 	hangupSpan  = 2 * time.Minute
 	hangupRetry = retryMax
 )

@@ -18,11 +18,12 @@ type window struct {
 	ceiling int // the Receive Maximum that we asked for: known
 	limit   int // learnt; 0 is unknown
 
-	held       int // the count at an acknowledgement after quiet, until it is seen what follows
-	last, same int // the count at the last one that ended a quiet, and how often in a row
-	wrong      int // guesses that turned out so
-	stalls     int // since the guess
-	probe      int // the next stall at which to doubt
+	held       int  // the count at an acknowledgement after quiet, until it is seen what follows
+	last, same int  // the count at the last one that ended a quiet, and how often in a row
+	wrong      int  // guesses that turned out so
+	stalls     int  // since the guess
+	probe      int  // the next stall at which to doubt
+	proven     bool // the broker waited longer than any commit takes
 }
 
 const (
@@ -43,7 +44,7 @@ const (
 // broker waits for us, and how long to hold the request for a commit back.
 func (w *window) grown(n int) (stalled bool, hold time.Duration) {
 	if w.limit > 0 && n > w.limit {
-		w.limit, w.last, w.same = 0, 0, 0
+		w.limit, w.last, w.same, w.proven = 0, 0, 0, false
 		w.wrong++
 	}
 	switch {
@@ -63,6 +64,9 @@ func (w *window) grown(n int) (stalled bool, hold time.Duration) {
 // are unacknowledged and the last one came quiet ago.
 func (w *window) acknowledging(n int, quiet time.Duration) {
 	w.held = 0
+	if n == w.limit && quiet >= probeFor {
+		w.proven = true
+	}
 	if w.limit == 0 && n > 0 && n < w.ceiling && quiet >= stallQuiet {
 		w.held = n
 	}
@@ -88,5 +92,8 @@ func (w *window) resumed(after time.Duration) {
 }
 
 // small reports whether the window is known, beyond the first doubt, to be so
-// small that it sets the pace.
-func (w *window) small() bool { return w.limit > 0 && w.limit < smallWindow && w.stalls > firstProbe }
+// small that it sets the pace. A source that sends again at every commit looks the
+// same until a commit is late.
+func (w *window) small() bool {
+	return w.limit > 0 && w.limit < smallWindow && w.stalls > firstProbe && w.proven
+}
