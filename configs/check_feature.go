@@ -80,6 +80,8 @@ func (c *checker) feature(p string, f *Feature) {
 	c.functions(p+".functions", f.Functions)
 	if f.Group != "" {
 		c.name(p+".group", f.Group)
+	} else if f.GroupPerAsset {
+		c.fault(p+".group_per_asset", "", "there is no group to be made per asset: give it a name with group")
 	}
 	c.span(p+".hold.max", f.Hold.Max, 0)
 	if c.spans(p, f) {

@@ -178,7 +178,19 @@ func (c *checker) sensor(p string, s *Sensor, named bool) {
 	if c.places.given(p + ".expect_every") {
 		within(c, p+".expect_every", s.ExpectEvery, Duration(time.Millisecond), 366*Day)
 	}
+	c.alarmAfter(p+".alarm_after", s.AlarmAfter, s.ExpectEvery)
 	c.unit(p+".unit", s.Unit)
+}
+
+// alarmAfter reports an alarm that a sensor in good order would raise.
+func (c *checker) alarmAfter(p string, alarm, every Duration) {
+	switch {
+	case !c.places.given(p) || alarm == 0:
+	case alarm < every:
+		c.fault(p, "", "%v is below expect_every, %v: a sensor that speaks as expected would be called silent", alarm, every)
+	default:
+		within(c, p, alarm, Duration(time.Second), 366*Day)
+	}
 }
 
 // misunits are unit spellings that UCUM has otherwise.

@@ -172,11 +172,13 @@ type Feature struct {
 	Scope   Scope  `yaml:"scope"`
 	// Group, if not empty, makes one feature over all selected sensors; it stands
 	// where the sensor's name does.
-	Group     string        `yaml:"group"`
-	Functions []string      `yaml:"functions"`
-	Hold      Hold          `yaml:"hold"`
-	Quality   QualityPolicy `yaml:"quality"`
-	EmitEmpty bool          `yaml:"emit_empty"` // results for windows of known keys without readings
+	Group string `yaml:"group"`
+	// GroupPerAsset makes one such feature of each asset and lifecycle.
+	GroupPerAsset bool          `yaml:"group_per_asset"`
+	Functions     []string      `yaml:"functions"`
+	Hold          Hold          `yaml:"hold"`
+	Quality       QualityPolicy `yaml:"quality"`
+	EmitEmpty     bool          `yaml:"emit_empty"` // results for windows of known keys without readings
 
 	Window          Duration `yaml:"window"`
 	Every           Duration `yaml:"every"`  // below Window: hopping windows

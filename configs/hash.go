@@ -38,6 +38,7 @@ type definition struct {
 	OffsetMS   int64        `json:"offset_ms"`
 	Functions  []string     `json:"functions"`
 	Group      string       `json:"group"`
+	PerAsset   bool         `json:"group_per_asset,omitempty"`
 	HoldMS     int64        `json:"hold_ms"`
 	Quality    string       `json:"quality"`
 	EmitEmpty  bool         `json:"emit_empty"`
@@ -83,7 +84,7 @@ func (f *Feature) hash(c *Config) {
 	d := definition{
 		Input: f.Select.Input, Asset: f.Select.Asset, Sensor: sorted(f.Select.Sensor),
 		Type: f.Select.Type, WindowMS: f.Window.MS(), EveryMS: f.Every.MS(), OffsetMS: f.Offset.MS(),
-		Functions: sorted(f.Functions), Group: f.Group, HoldMS: f.Hold.Max.MS(), Quality: string(f.Quality), EmitEmpty: f.EmitEmpty,
+		Functions: sorted(f.Functions), Group: f.Group, PerAsset: f.GroupPerAsset, HoldMS: f.Hold.Max.MS(), Quality: string(f.Quality), EmitEmpty: f.EmitEmpty,
 		Times: []timePolicy{},
 	}
 	for _, in := range c.Inputs {

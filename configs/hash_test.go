@@ -46,6 +46,7 @@ func TestHashesFollowWhatTheyStandFor(t *testing.T) {
 		{"offset", "version: 1", "offset: 1m", definition},
 		{"hold", "version: 1", "hold: {max: 1h}", definition},
 		{"group", "version: 1", "group: g", definition},
+		{"group per asset", "version: 1", "group: g\n    group_per_asset: true", definition},
 		{"quality", "version: 1", "quality: good_only", definition},
 		{"emit_empty", "version: 1", "emit_empty: true", definition},
 		{"scale", "scale: 0.1", "scale: 0.2", definition},

@@ -238,6 +238,9 @@ type Sensor struct {
 	// ExpectEvery is how often a reading is expected; 0: not known, and coverage
 	// has no ratio.
 	ExpectEvery Duration `yaml:"expect_every"`
+	// AlarmAfter is how long the sensor may say nothing while its input is alive
+	// before a silent record says so; 0: for ever.
+	AlarmAfter Duration `yaml:"alarm_after"`
 }
 
 // Range is a closed interval, [low, high] in the file.

@@ -24,15 +24,16 @@ type Tag struct {
 	// Deadband goes before that of the rule; the zero Deadband has none.
 	Deadband    Deadband
 	ExpectEvery Duration // 0: not known
+	AlarmAfter  Duration // 0: its silence is no matter
 	Line        int
 }
 
 // tagColumns are what a tag file may have, in any order.
-var tagColumns = []string{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every"}
+var tagColumns = []string{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every", "alarm_after"}
 
 // ReadTags reads a tag file: CSV with a header that names its columns (node and,
-// as wanted, asset, device, sensor, unit, deadband, expect_every), separated by
-// commas, semicolons or tabs, as spreadsheets write them. Lines that begin with #
+// as wanted, asset, device, sensor, unit, deadband, expect_every, alarm_after),
+// separated by commas, semicolons or tabs, as spreadsheets write them. Lines that begin with #
 // are comments. A deadband is a number, or percent of the node's range: 0.5%.
 //
 // Lines that are at fault are left out. The error is Faults then, or that of
@@ -164,6 +165,12 @@ func (t *tagReader) record(fields []string, column func(int) int) {
 	if tag.Sensor == "" && tag.ExpectEvery != 0 {
 		t.fault(at["expect_every"], "", "expect_every wants the sensor's name beside it")
 	}
+	if tag.Sensor == "" && tag.AlarmAfter != 0 {
+		t.fault(at["alarm_after"], "", "alarm_after wants the sensor's name beside it")
+	}
+	if tag.AlarmAfter != 0 && tag.AlarmAfter < tag.ExpectEvery {
+		t.fault(at["alarm_after"], "", "%v is below expect_every, %v: a sensor that speaks as expected would be called silent", tag.AlarmAfter, tag.ExpectEvery)
+	}
 	if tag.Sensor != "" {
 		t.once(t.sensors, tag.Asset+"/"+tag.Sensor, at["sensor"], "asset and sensor")
 	}
@@ -222,16 +229,22 @@ func (t *tagReader) field(tag *Tag, name, text string, column int) {
 	case "deadband":
 		t.deadband(tag, text, column)
 	case "expect_every":
-		d, err := ParseDuration(text)
-		var w *wrong
-		switch {
-		case errors.As(err, &w):
-			t.fault(column, w.nearest, "%s", w.reason)
-		case d < Duration(time.Millisecond) || d > 366*Day:
-			t.fault(column, "", "%s is out of range: 1ms to 366d", text)
-		}
-		tag.ExpectEvery = d
+		tag.ExpectEvery = t.duration(text, column, Duration(time.Millisecond))
+	case "alarm_after":
+		tag.AlarmAfter = t.duration(text, column, Duration(time.Second))
 	}
+}
+
+func (t *tagReader) duration(text string, column int, least Duration) Duration {
+	d, err := ParseDuration(text)
+	var w *wrong
+	switch {
+	case errors.As(err, &w):
+		t.fault(column, w.nearest, "%s", w.reason)
+	case d < least || d > 366*Day:
+		t.fault(column, "", "%s is out of range: %v to 366d", text, least)
+	}
+	return d
 }
 
 func (t *tagReader) named(text string, column int) string {

@@ -218,9 +218,9 @@ func EngineConfig(c *configs.Config) (windowing.Config, error) {
 func expectations(in *configs.Input) (out []windowing.Expectation) {
 	for i := range in.MQTT.Subscribe {
 		for _, s := range in.MQTT.Subscribe[i].Sensors {
-			if s.ExpectEvery > 0 {
+			if s.ExpectEvery > 0 || s.AlarmAfter > 0 {
 				out = append(out, windowing.Expectation{
-					Select: windowing.Selector{Input: in.Name, Sensor: s.Name}, EveryMS: s.ExpectEvery.MS(),
+					Select: windowing.Selector{Input: in.Name, Sensor: s.Name}, EveryMS: s.ExpectEvery.MS(), AlarmAfterMS: s.AlarmAfter.MS(),
 				})
 			}
 		}
@@ -237,12 +237,12 @@ func tagExpectations(c *configs.Config, in *configs.Input) (out []windowing.Expe
 	for i := range in.OPCUA.Nodes {
 		tags, _ := in.OPCUA.Nodes[i].TagList() // the reader tells what is wrong with it
 		for _, t := range tags {
-			if t.ExpectEvery == 0 {
+			if t.ExpectEvery == 0 && t.AlarmAfter == 0 {
 				continue
 			}
 			out = append(out, windowing.Expectation{
 				Select:  windowing.Selector{Input: in.Name, Asset: t.Asset, Sensor: cmp.Or(aliases[t.Asset][t.Sensor], t.Sensor)},
-				EveryMS: t.ExpectEvery.MS(),
+				EveryMS: t.ExpectEvery.MS(), AlarmAfterMS: t.AlarmAfter.MS(),
 			})
 		}
 	}
@@ -263,7 +263,7 @@ func engineFeature(f *configs.Feature) windowing.Feature {
 		Select: windowing.Selector{
 			Input: string(f.Select.Input), Asset: string(f.Select.Asset), Type: engineTypes[f.Select.Type],
 		},
-		Group: f.Group, SizeMS: f.Window.MS(), EveryMS: f.Every.MS(), OffsetMS: f.Offset.MS(),
+		Group: f.Group, GroupPerAsset: f.GroupPerAsset, SizeMS: f.Window.MS(), EveryMS: f.Every.MS(), OffsetMS: f.Offset.MS(),
 		OutOfOrdernessMS: f.OutOfOrderness.MS(), AllowedLatenessMS: f.AllowedLateness.MS(), Scope: scopes[f.Scope],
 		IdleAfterMS: f.IdleAfter.MS(), FlushAfterMS: f.FlushAfter.MS(), CorrectEveryMS: f.CorrectEvery.MS(),
 		MaxLagMS: f.MaxWatermarkLag.MS(), MaxHoldMS: f.Hold.Max.MS(), EmitEmpty: f.EmitEmpty,

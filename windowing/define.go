@@ -14,7 +14,7 @@ type definition struct {
 	name       string
 	version    int
 	definition uint32
-	shape      uint64 // hash of everything here that is not tuning
+	shape      uint64 // hash of everything here that is not tuning; 0 if not known
 	// retiredEnd is the highest end of a window it had when it was last retired:
 	// brought back, it does not count revisions of those windows anew.
 	retiredEnd               int64
@@ -41,9 +41,10 @@ func (e *Engine) configure(c *Config) {
 	e.config, e.encoded = *c, AppendConfig(nil, c)
 	e.features, e.disabled = nil, nil
 	clear(e.routes)
+	var fresh []*feature
 	for i := range c.Features {
 		def := c.Features[i]
-		d, fault := e.define(&def)
+		fault := e.define(&def)
 		if fault != "" {
 			e.disabled = append(e.disabled, Fault{Feature: def.ID, Reason: fault})
 			continue
@@ -51,23 +52,27 @@ func (e *Engine) configure(c *Config) {
 		f := e.adopt(&old, &def)
 		if f == nil {
 			f = newFeature(e, def)
-			f.retiredEnd = d.retiredEnd
-			f.windowed, f.late, f.excluded = d.windowed, d.late, d.excluded
+			fresh = append(fresh, f)
 		}
 		f.index = i
 		e.features = append(e.features, f)
 	}
 	e.retire(old)
+	for _, f := range fresh {
+		d := e.definition(f)
+		f.retiredEnd, f.windowed, f.late, f.excluded = d.retiredEnd, d.windowed, d.late, d.excluded
+	}
 	e.retune()
 	e.expect()
 	e.out.Faults = append(e.out.Faults, e.disabled...)
 }
 
 // adopt takes the feature of the same definition out of old and gives it its new
-// tuning; nil if there is none.
+// tuning; nil if there is none. Of another scope its state is of no use: what spoke
+// for progress then does not now.
 func (e *Engine) adopt(old *[]*feature, def *Feature) *feature {
 	i := slices.IndexFunc(*old, func(f *feature) bool {
-		return f.def.ID.Name == def.ID.Name && f.def.ID.Version == def.ID.Version
+		return f.def.ID.Name == def.ID.Name && f.def.ID.Version == def.ID.Version && f.def.Scope == def.Scope
 	})
 	if i < 0 {
 		return nil
@@ -80,23 +85,26 @@ func (e *Engine) adopt(old *[]*feature, def *Feature) *feature {
 }
 
 // define looks the definition up among the known ones, and adds it.
-func (e *Engine) define(def *Feature) (d *definition, fault string) {
+func (e *Engine) define(def *Feature) (fault string) {
 	shape := def.shape()
 	for i := range e.known {
 		d := &e.known[i]
 		if d.name != def.ID.Name || d.version != def.ID.Version {
 			continue
 		}
+		if d.shape == 0 {
+			d.shape = shape
+		}
 		if d.definition != def.ID.Definition || d.shape != shape {
-			return nil, fmt.Sprintf("the definition of %s version %d has changed from %08x to %08x: raise its version to %d",
+			return fmt.Sprintf("the definition of %s version %d has changed from %08x to %08x: raise its version to %d",
 				d.name, d.version, d.definition, def.ID.Definition, e.nextVersion(d.name))
 		}
-		return d, ""
+		return ""
 	}
 	e.known = append(e.known, definition{
 		name: def.ID.Name, version: def.ID.Version, definition: def.ID.Definition, shape: shape, retiredEnd: reading.NoTime,
 	})
-	return &e.known[len(e.known)-1], ""
+	return ""
 }
 
 func (e *Engine) nextVersion(name string) int {
@@ -114,7 +122,7 @@ func (f *Feature) shape() uint64 {
 	s := *f
 	s.ID = FeatureID{}
 	s.OutOfOrdernessMS, s.AllowedLatenessMS, s.IdleAfterMS = 0, 0, 0
-	s.FlushAfterMS, s.CorrectEveryMS, s.MaxLagMS = 0, 0, 0
+	s.FlushAfterMS, s.CorrectEveryMS, s.MaxLagMS, s.Scope = 0, 0, 0, ScopeInput
 	var w wire
 	w.feature(&s)
 	return hashText(string(w.buf))

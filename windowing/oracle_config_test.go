@@ -43,6 +43,7 @@ func (w *twin) reconfigure(encoded []byte) {
 func (w *twin) configure(c windowing.Config) {
 	old := w.features
 	w.config, w.encoded, w.features, w.disabled = c, windowing.AppendConfig(nil, &c), nil, 0
+	fresh := map[*twinFeature]*twinDefinition{}
 	for i, def := range c.Features {
 		d, ok := w.define(def)
 		if !ok {
@@ -50,13 +51,16 @@ func (w *twin) configure(c windowing.Config) {
 			w.faults = append(w.faults, def.ID.Name)
 			continue
 		}
-		at := slices.IndexFunc(old, func(f *twinFeature) bool { return f.def.ID.Name == def.ID.Name && f.def.ID.Version == def.ID.Version })
+		at := slices.IndexFunc(old, func(f *twinFeature) bool {
+			return f.def.ID.Name == def.ID.Name && f.def.ID.Version == def.ID.Version && f.def.Scope == def.Scope
+		})
 		var f *twinFeature
 		if at >= 0 {
 			f = old[at]
 			old = slices.Delete(slices.Clone(old), at, at+1)
 		} else {
-			f = &twinFeature{retired: d.retired, counts: d.counts}
+			f = &twinFeature{}
+			fresh[f] = d
 			f.all = f.newKey()
 		}
 		f.index, f.def = i, def
@@ -66,12 +70,15 @@ func (w *twin) configure(c windowing.Config) {
 		w.features = append(w.features, f)
 	}
 	w.retire(old)
+	for f, d := range fresh {
+		f.retired, f.counts = d.retired, d.counts
+	}
 	w.fall() // what a shorter lateness closes
 }
 
 func shapeOf(f windowing.Feature) string {
 	f.ID.Tuning, f.ID.Definition = 0, 0
-	f.OutOfOrdernessMS, f.AllowedLatenessMS, f.IdleAfterMS, f.FlushAfterMS, f.CorrectEveryMS, f.MaxLagMS = 0, 0, 0, 0, 0, 0
+	f.OutOfOrdernessMS, f.AllowedLatenessMS, f.IdleAfterMS, f.FlushAfterMS, f.CorrectEveryMS, f.MaxLagMS, f.Scope = 0, 0, 0, 0, 0, 0, 0
 	return fmt.Sprint(f)
 }
 

@@ -241,7 +241,7 @@ func (x *tracer) reconfigure(t *rapid.T) []byte {
 	c := x.config
 	c.Features = slices.Clone(c.Features)
 	some := rapid.IntRange(0, len(c.Features)-1).Draw(t, "feature")
-	switch rapid.IntRange(0, 9).Draw(t, "change") {
+	switch rapid.IntRange(0, 10).Draw(t, "change") {
 	case 0, 1, 2, 3:
 		drawTuning(t, &c.Features[some])
 	case 4:
@@ -262,6 +262,9 @@ func (x *tracer) reconfigure(t *rapid.T) []byte {
 		f.ID.Version = rapid.IntRange(1, 2).Draw(t, "version") // not raised: a fault
 		c.Features[some] = f
 	case 9:
+		c.Features[some].Scope = windowing.Scope(rapid.IntRange(0, 2).Draw(t, "scope"))
+		x.sent = nil
+	case 10:
 		c.Features = append(c.Features, drawFeature(t, fmt.Sprint("g", len(x.ever)), c.Features[0].Scope))
 	}
 	if !slices.Equal(shapes(c.Features), shapes(x.config.Features)) {

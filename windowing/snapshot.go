@@ -86,7 +86,7 @@ func (w *wire) engine(e *Engine) {
 func (e *Engine) restoreFeatures() {
 	for i := range e.config.Features {
 		def := e.config.Features[i]
-		if _, fault := e.define(&def); fault != "" {
+		if fault := e.define(&def); fault != "" {
 			e.disabled = append(e.disabled, Fault{Feature: def.ID, Reason: fault})
 			continue
 		}
@@ -101,6 +101,9 @@ func (w *wire) definition(d *definition) {
 	w.integer(&d.version)
 	w.u32(&d.definition)
 	w.fixed(&d.shape)
+	if w.reading && w.version <= 2 {
+		d.shape = 0 // the scope was part of it
+	}
 	w.time(&d.retiredEnd)
 	w.u64(&d.windowed)
 	w.u64(&d.late)
