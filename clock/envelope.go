@@ -100,7 +100,7 @@ func (c *sourceClock) measured() bool { return c.good.n > 0 || c.isAhead }
 
 // view returns what to judge a reading by: the interval for its source's clock
 // and a verdict. A reading is only ever accused of what its own time agrees
-// with; the rest of the evidence widens its interval and flags it.
+// with; the rest of the evidence flags it.
 func (c *sourceClock) view(s sample) (Interval, reading.SourceVerdict, int16) {
 	if s.proven() {
 		if !c.isAhead {
@@ -114,8 +114,7 @@ func (c *sourceClock) view(s sample) (Interval, reading.SourceVerdict, int16) {
 		return i, v, zone
 	}
 	i, v := c.goodView(s)
-	if c.isAhead {
-		i.HiNS = max(i.HiNS, c.ahead.interval(s.boot, s.wallMinusBoot, c.dCap).HiNS)
+	if c.isAhead { // set right, or a second clock behind the same name
 		v = reading.SourceOffsetPossible
 	}
 	return i, v, 0

@@ -1,6 +1,9 @@
 package clock
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Device lets tests put a fake world under a Clock.
 type Device struct {
@@ -29,6 +32,9 @@ func KissError(code string) error { return &queryError{fault: faultKiss, kiss: c
 
 // TimeoutError is no answer.
 func TimeoutError() error { return &queryError{fault: faultTimeout, err: context.DeadlineExceeded} }
+
+// DNSError is a name that resolves to nothing.
+func DNSError() error { return &queryError{fault: faultDNS, err: errors.New("no such host")} }
 
 // NewOn makes a Clock on a fake device.
 func NewOn(cfg Config, o Options, d Device) *Clock {

@@ -461,3 +461,24 @@ func live(c *clock.Clock, w *world, sensor string, ahead time.Duration) reading.
 	r.Stamp.Clock, r.Stamp.IngestBound = now.Segment, now.Bound()
 	return r
 }
+
+// A server whose name resolves to nothing is silent and counted, and votes once it
+// does; the clock waits for no one.
+func TestAServerThatResolvesLater(t *testing.T) {
+	run(t, func(w *world) clock.Config {
+		cfg := four(w)
+		w.servers["10.0.0.4"].err = clock.DNSError()
+		return cfg
+	}, func(t *testing.T, w *world, c *clock.Clock) {
+		time.Sleep(10 * time.Second)
+		wantState(t, c, reading.ClockSynchronized)
+		if s := c.Status().Servers[3]; s.Verdict != "dns" || s.Faults["dns"] == 0 || s.Error == "" {
+			t.Errorf("while it resolves to nothing: %+v", s)
+		}
+		w.set(func() { w.servers["10.0.0.4"].err = nil })
+		time.Sleep(3 * time.Minute)
+		if s := c.Status().Servers[3]; s.Verdict != "truechimer" || c.Now().Segment.Servers != 4 {
+			t.Errorf("once it resolves: %+v", s)
+		}
+	})
+}

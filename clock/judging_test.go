@@ -119,7 +119,7 @@ func TestHonestWorkloads(t *testing.T) {
 		})
 	}
 	t.Run("a PLC set back by an hour in autumn", func(t *testing.T) {
-		onBench(t, clock.InputPolicy{Ordered: true}, func(b *bench) {
+		onBench(t, clock.InputPolicy{Ordered: true, Window: fiveMinutes}, func(b *bench) {
 			for i := range int64(300) { // summer time labelled as standard time
 				b.judge(b.from("d", "s", b.trueNS()+3600*second-10e6, i))
 				time.Sleep(time.Second)

@@ -189,20 +189,23 @@ func TestStartExplainsTheBench(t *testing.T) {
 
 func TestHostServers(t *testing.T) {
 	host := fstest.MapFS{
-		"etc/chrony/chrony.conf":                       {Data: []byte("# server 192.0.2.99\npool 2.debian.pool.ntp.org iburst\nserver 10.0.3.1 iburst\n  SERVER ntp.plant.example prefer\nserver\n")},
-		"etc/chrony/sources.d/plant.sources":           {Data: []byte("peer 10.0.3.2\n")},
-		"run/chrony-dhcp/eth0.sources":                 {Data: []byte("server 10.0.3.3 iburst\n")},
-		"etc/systemd/timesyncd.conf":                   {Data: []byte("[Time]\n#NTP=192.0.2.98\nNTP=10.0.3.1 fd00::1\nFallbackNTP=0.debian.pool.ntp.org\n")},
-		"etc/systemd/timesyncd.conf.d/10-public.conf":  {Data: []byte("[Time]\nNTP=time.cloudflare.com\n")},
-		"etc/ntp.conf":                                 {Data: []byte("server 127.127.1.0\nserver 10.0.3.4\nserver bad/name\nrestrict default\n")},
-		"etc/systemd/timesyncd.conf.d/binary.conf":     {Data: []byte{0xff, 0, '\n'}},
-		"etc/systemd/timesyncd.conf.d/dir.conf/ignore": {Data: nil},
+		"etc/chrony/chrony.conf":                        {Data: []byte("# server 192.0.2.99\npool 2.debian.pool.ntp.org iburst\nserver 10.0.3.1 iburst\n  SERVER ntp.plant.example prefer\nserver\n")},
+		"etc/chrony/sources.d/plant.sources":            {Data: []byte("peer 10.0.3.2\n")},
+		"run/chrony-dhcp/eth0.sources":                  {Data: []byte("server 10.0.3.3 iburst\n")},
+		"etc/systemd/timesyncd.conf":                    {Data: []byte("[Time]\n#NTP=192.0.2.98\nNTP=10.0.3.1 fd00::1\nFallbackNTP=0.debian.pool.ntp.org\n")},
+		"etc/systemd/timesyncd.conf.d/10-public.conf":   {Data: []byte("[Time]\nNTP=time.cloudflare.com\n")},
+		"run/systemd/timesyncd.conf.d/01-dhclient.conf": {Data: []byte("# NTP server entries received from DHCP server\n[Time]\nNTP=10.0.3.5 10.0.3.3\n")},
+		"run/systemd/netif/leases/2":                    {Data: []byte("ADDRESS=10.0.3.77\nDNS=10.0.3.9\nNTP=10.0.3.6\n")},
+		"var/lib/dhcp/dhclient.eth0.leases":             {Data: []byte("lease {\n  option routers 10.0.3.9;\n  option ntp-servers 10.0.3.7,10.0.3.3;\n}\n")},
+		"etc/ntp.conf":                                  {Data: []byte("server 127.127.1.0\nserver 10.0.3.4\nserver bad/name\nrestrict default\n")},
+		"etc/systemd/timesyncd.conf.d/binary.conf":      {Data: []byte{0xff, 0, '\n'}},
+		"etc/systemd/timesyncd.conf.d/dir.conf/ignore":  {Data: nil},
 	}
 	var got []string
 	for _, s := range configs.HostServers(host) {
 		got = append(got, fmt.Sprint(s.Server, " ", s.Public))
 	}
-	want := []string{"10.0.3.1 false", "ntp.plant.example false", "10.0.3.2 false", "10.0.3.3 false", "fd00::1 false", "10.0.3.4 false",
+	want := []string{"10.0.3.1 false", "ntp.plant.example false", "10.0.3.2 false", "10.0.3.3 false", "fd00::1 false", "10.0.3.5 false", "10.0.3.6 false", "10.0.3.7 false", "10.0.3.4 false",
 		"2.debian.pool.ntp.org true", "time.cloudflare.com true"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -32,14 +32,17 @@ var hostFiles = []struct {
 	{"etc/systemd/timesyncd.conf.d/*.conf", systemdLine},
 	{"run/systemd/timesyncd.conf.d/*.conf", systemdLine},
 	{"run/systemd/netif/links/*", systemdLine},
+	{"run/systemd/netif/leases/*", systemdLine}, // of networkd's DHCP client
+	{"var/lib/dhcp/dhclient*.leases", leaseLine},
 	{"etc/ntpsec/ntp.conf", chronyLine},
+	{"run/ntpsec/ntp.conf.dhcp", chronyLine},
 	{"etc/ntp.conf", chronyLine},
 	{"etc/ntpd.conf", chronyLine},
 	{"etc/openntpd/ntpd.conf", chronyLine},
 }
 
 // HostServers reads the configuration of chrony, systemd-timesyncd, ntpsec, ntp and
-// OpenNTPD below root ("/" of the host) and returns each server once, those of
+// OpenNTPD, and what DHCP told them, below root ("/" of the host) and returns each server once, those of
 // this plant first. Files that are not there are passed over.
 func HostServers(root fs.FS) []HostServer {
 	var found []HostServer
@@ -100,6 +103,15 @@ func systemdLine(line string) []string {
 		return nil
 	}
 	return strings.Fields(names)
+}
+
+// leaseLine reads `option ntp-servers ADDRESS,ADDRESS;`, as dhclient notes it.
+func leaseLine(line string) []string {
+	list, ok := strings.CutPrefix(strings.TrimSpace(line), "option ntp-servers ")
+	if !ok {
+		return nil
+	}
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ';' || r == ' ' })
 }
 
 var publicServers = []string{
