@@ -21,6 +21,7 @@ func (c *Config) CheckFiles() (Faults, []Notice) {
 		}
 		if in.OPCUA != nil {
 			k.secret(p+".opcua.login.password", in.OPCUA.Login.Password)
+			k.tlsFiles(p+".opcua.login", TLS{Cert: in.OPCUA.Login.Cert, Key: in.OPCUA.Login.Key})
 			for j, n := range in.OPCUA.Nodes {
 				if n.Tags != "" {
 					k.tags(at(p+".opcua.nodes", j)+".tags", string(n.Tags))

@@ -15,7 +15,13 @@ func (c *checker) opcua(p string, o *OPCUA) {
 	if o.Security == "none" {
 		c.notice(p+".security", "the connection is neither signed nor encrypted")
 	}
-	c.login(p+".login", o.Login)
+	c.login(p+".login", Login{User: o.Login.User, Password: o.Login.Password})
+	switch l := o.Login; {
+	case l.User != "" && l.Cert != "":
+		c.fault(p+".login", "", "log in with a user or with a certificate, not with both")
+	case (l.Cert != "") != l.Key.Given():
+		c.fault(p+".login", "", "a certificate and its key come together: cert and key")
+	}
 	within(c, p+".sampling", o.Sampling, 0, Day)
 	within(c, p+".publishing", o.Publishing, Duration(10*time.Millisecond), Day)
 	within(c, p+".backfill.max", o.Backfill.Max, 0, 366*Day)

@@ -1,5 +1,7 @@
 package configs
 
+import "path/filepath"
+
 // complete fills in the defaults that depend on other parts of the tree.
 func (c *checker) complete(host string) {
 	if c.Gateway.ID == "" && !c.places.given("gateway.id") {
@@ -8,6 +10,9 @@ func (c *checker) complete(host string) {
 		} else {
 			c.notice("", "gateway.id is not given; the host's name %q stands in every record and topic in its place", host)
 		}
+	}
+	if !c.places.given("pki.dir") {
+		c.PKI.Dir = Path(filepath.Join(filepath.Dir(c.Store.Path.String()), "pki"))
 	}
 	for i := range c.Inputs {
 		if m := c.Inputs[i].MQTT; m != nil {

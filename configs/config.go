@@ -10,6 +10,7 @@ type Config struct {
 	Gateway  Gateway  `yaml:"gateway"`
 	Clock    Clock    `yaml:"clock"`
 	Store    Store    `yaml:"store"`
+	PKI      PKI      `yaml:"pki"`
 	Web      Web      `yaml:"web"`
 	Limits   Limits   `yaml:"limits"`
 	Inputs   []Input  `yaml:"inputs"`
@@ -80,6 +81,11 @@ const (
 	DropOldestRaw WhenFull = "drop_oldest_raw" // the oldest readings go, with loss evidence
 	HoldSources   WhenFull = "hold_sources"    // sources are no longer acknowledged
 )
+
+// PKI is the gateway's certificate for OPC UA, and whose certificates it trusts.
+type PKI struct {
+	Dir Path `yaml:"dir"` // see `tidemark pki`; default: pki, beside the store
+}
 
 // Store is where readings are kept and how often they are written.
 type Store struct {

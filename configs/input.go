@@ -248,13 +248,26 @@ type Range struct{ Low, High float64 }
 
 // OPCUA is a connection to an OPC UA server.
 type OPCUA struct {
-	Endpoint   URL      `yaml:"endpoint,required"` // opc.tcp
-	Security   Security `yaml:"security"`
-	Login      Login    `yaml:"login"` // no user: anonymous
-	Sampling   Duration `yaml:"sampling"`
-	Publishing Duration `yaml:"publishing"`
-	Backfill   Backfill `yaml:"backfill"`
-	Nodes      []Nodes  `yaml:"nodes,required"`
+	Endpoint URL      `yaml:"endpoint,required"` // opc.tcp
+	Security Security `yaml:"security"`
+	// CertificateHost is what the server's certificate calls its host, where it is
+	// reached by another name. AllowExpired goes on with one whose time is over.
+	CertificateHost string `yaml:"certificate_host"`
+	AllowExpired    bool   `yaml:"allow_expired"`
+
+	Login      OPCUALogin `yaml:"login"` // neither user nor certificate: anonymous
+	Sampling   Duration   `yaml:"sampling"`
+	Publishing Duration   `yaml:"publishing"`
+	Backfill   Backfill   `yaml:"backfill"`
+	Nodes      []Nodes    `yaml:"nodes,required"`
+}
+
+// OPCUALogin is a user with a password, or a user's certificate.
+type OPCUALogin struct {
+	User     string `yaml:"user"`
+	Password Secret `yaml:"password"`
+	Cert     Path   `yaml:"cert"` // PEM or DER
+	Key      Secret `yaml:"key"`  // of Cert
 }
 
 // Security is a policy and a mode, such as Basic256Sha256/SignAndEncrypt, or

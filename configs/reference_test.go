@@ -70,7 +70,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 
 func TestReferenceExamplesAreValid(t *testing.T) {
 	c := mustParse(t, uncommented(reference(t)))
-	if len(c.Inputs) != 2 || len(c.Assets) != 1 || len(c.Features) != 1 || len(c.Uplinks) != 1 {
+	if len(c.Inputs) != 3 || len(c.Assets) != 1 || len(c.Features) != 1 || len(c.Uplinks) != 1 {
 		t.Errorf("%d inputs, %d assets, %d features, %d uplinks: an example was not switched on", len(c.Inputs), len(c.Assets), len(c.Features), len(c.Uplinks))
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
 	"path/filepath"
 
 	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/gateway/mqtt"
 	"tidemark/gateway/opcua"
+	"tidemark/internal/pki"
 	"tidemark/reading"
 )
 
@@ -67,6 +70,7 @@ func (s *session) addOPCUA(in *configs.Input) error {
 	cfg.Memory, cfg.KnownTags = s.store.Meta(metaMemory+in.Name), s.store.Meta(metaNodes+in.Name)
 	cfg.OnStall = s.pipe.Hurry
 	cfg.KeepTags = func(list []byte) { s.pipe.keepNodes(in.Name, list) }
+	cfg.Certificates = s.certificates // one for all, so that our own is made once
 	r, err := opcua.New(cfg, s.pipe, serverArrivals{s.clk, in.Name}, s.log)
 	if err != nil {
 		return err
@@ -80,8 +84,10 @@ func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 	o := in.OPCUA
 	target := o.Endpoint.URL
 	out := opcua.Config{
-		Input: in.Name, Endpoint: &target, Security: string(o.Security), Login: login(o.Login),
+		Input: in.Name, Endpoint: &target, Security: string(o.Security), Login: login(configs.Login{User: o.Login.User, Password: o.Login.Password}),
+		CertificateHost: o.CertificateHost, AllowExpired: o.AllowExpired, UserCertificate: userCertificate(o.Login),
 		Sampling: o.Sampling.Std(), Publishing: o.Publishing.Std(), Backfill: o.Backfill.Max.Std(),
+		Certificates: pki.At(c.PKI.Dir.String()), Application: Application(c),
 		CatchUpMax: c.Limits.CatchupMax.Std(), Assets: map[string]opcua.Asset{},
 	}
 	for i := range o.Nodes {
@@ -108,6 +114,25 @@ func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 		out.Assets[a.Name] = as
 	}
 	return out
+}
+
+// Application is what the gateway calls itself to OPC UA servers.
+func Application(c *configs.Config) pki.Subject {
+	host, _ := os.Hostname() // a certificate without a host is as good for a client
+	return pki.Subject{Name: "Tidemark " + c.Gateway.ID, URI: "urn:tidemark:" + url.PathEscape(c.Gateway.ID), Host: host}
+}
+
+func userCertificate(l configs.OPCUALogin) func() (*pki.Identity, error) {
+	if l.Cert == "" {
+		return nil
+	}
+	return func() (*pki.Identity, error) {
+		key, err := l.Key.Read()
+		if err != nil {
+			return nil, err
+		}
+		return pki.Load(l.Cert.String(), key)
+	}
 }
 
 // tagFaults is what is wrong with a tag file, by line where it is lines.

@@ -13,23 +13,25 @@ import (
 	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/gateway/mqtt"
+	"tidemark/internal/pki"
 	"tidemark/reading"
 	"tidemark/uplink"
 )
 
 // session is everything between opening the store and closing it.
 type session struct {
-	gateway *Gateway
-	cfg     *configs.Config // in force for this session
-	log     zerolog.Logger
-	store   *buffer.Store
-	clk     *clock.Clock
-	pipe    *pipeline
-	health  *health
-	readers []reader
-	uplinks []*sender
-	notify  *notifier
-	socket  *socket
+	gateway      *Gateway
+	cfg          *configs.Config // in force for this session
+	log          zerolog.Logger
+	store        *buffer.Store
+	clk          *clock.Clock
+	pipe         *pipeline
+	health       *health
+	readers      []reader
+	certificates *pki.Store // of OPC UA
+	uplinks      []*sender
+	notify       *notifier
+	socket       *socket
 }
 
 // sender is an uplink that waits for the generation, which every record names.
@@ -175,6 +177,7 @@ func (s *session) addReaders() error {
 		}
 	}
 	filters := map[string][]string{}
+	s.certificates = pki.At(s.cfg.PKI.Dir.String())
 	for i := range s.cfg.Inputs {
 		in := &s.cfg.Inputs[i]
 		if in.OPCUA != nil {

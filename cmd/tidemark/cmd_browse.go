@@ -17,12 +17,14 @@ import (
 	"tidemark/configs"
 	"tidemark/gateway"
 	"tidemark/gateway/opcua"
+	"tidemark/internal/pki"
 )
 
 // serverFlags say which OPC UA server a command looks at, and how.
 type serverFlags struct {
 	security, user, password string
 	under, match             string
+	pki, certificateHost     string
 	exclude                  []string
 }
 
@@ -30,6 +32,8 @@ func (f *serverFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.security, "security", "Basic256Sha256/SignAndEncrypt", "security `POLICY/MODE`, or none, which nobody protects")
 	cmd.Flags().StringVar(&f.user, "user", "", "log in as `USER`; else anonymously")
 	cmd.Flags().StringVar(&f.password, "password-file", "", "the `FILE` with the user's password")
+	cmd.Flags().StringVar(&f.pki, "pki", configs.ServiceDir+"/pki", "directory of certificates (see tidemark pki)")
+	cmd.Flags().StringVar(&f.certificateHost, "certificate-host", "", "the `HOST` that the server's certificate names, if not that of the endpoint")
 	cmd.Flags().StringVar(&f.under, "under", "/Objects", "the `NODE` to begin at: nsu=URI;s=NAME, or a browse path")
 	cmd.Flags().StringVar(&f.match, "match", "", "how browse paths below it name assets and sensors, such as {asset}/{sensor}; else proposed")
 	cmd.Flags().StringSliceVar(&f.exclude, "exclude", nil, "browse `PATHS` to leave out, * within a level, ** over levels")
@@ -41,7 +45,14 @@ func (f *serverFlags) config(endpoint string) (opcua.Config, error) {
 	if err != nil || target.Scheme != "opc.tcp" || target.Host == "" {
 		return opcua.Config{}, fmt.Errorf("%q is no OPC UA endpoint; write opc.tcp://HOST:PORT/PATH", endpoint)
 	}
-	cfg := opcua.Config{Input: "browse", Endpoint: target, Security: f.security}
+	host, err := os.Hostname()
+	if err != nil {
+		return opcua.Config{}, err
+	}
+	cfg := opcua.Config{
+		Input: "browse", Endpoint: target, Security: f.security, CertificateHost: f.certificateHost,
+		Certificates: pki.At(f.pki), Application: gateway.Application(&configs.Config{Gateway: configs.Gateway{ID: host}}),
+	}
 	if f.user != "" {
 		cfg.Login = func() (string, []byte, error) {
 			data, err := os.ReadFile(f.password)

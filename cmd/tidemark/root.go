@@ -74,7 +74,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newTailCmd(), newTagsCmd(), newExplainCmd(), newReconcileCmd())
 	root.AddCommand(newRecordCmd())
 	root.AddCommand(newQuarantineCmd())
-	root.AddCommand(newStoreCmd())
+	root.AddCommand(newStoreCmd(), newPKICmd())
 	root.AddCommand(packagingCommands()...)
 	return root
 }

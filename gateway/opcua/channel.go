@@ -14,6 +14,8 @@ import (
 	"github.com/gopcua/opcua/ua"
 	"github.com/gopcua/opcua/uacp"
 	"github.com/gopcua/opcua/uasc"
+
+	"tidemark/internal/pki"
 )
 
 const (
@@ -25,6 +27,8 @@ const (
 	// tokenLifetime is how long we ask the channel's keys to last.
 	tokenLifetime = time.Hour
 	hangUpTimeout = time.Second
+	// lastWords is how long after the end of a connection its reason may come.
+	lastWords = 100 * time.Millisecond
 )
 
 // channel is one TCP connection with a secure channel on it. It is made by dial
@@ -45,8 +49,8 @@ type secured struct {
 	policyURI string
 	mode      ua.MessageSecurityMode
 	server    []byte // the server's certificate, checked by us
-	own       *Identity
-	user      *Identity // that logs in, if it does with a certificate
+	own       *pki.Identity
+	user      *pki.Identity // that logs in, if it does with a certificate
 }
 
 // dial connects to address, host and port, and opens a secure channel there for
@@ -80,8 +84,12 @@ func dial(ctx context.Context, address, url string, by secured) (*channel, error
 	c := &channel{sc: sc, conn: conn, closed: make(chan struct{}), watched: make(chan struct{})}
 	go c.watch(errs)
 	if err := sc.Open(ctx); err != nil {
+		select { // the server's own words, if it said any, say more
+		case <-c.watched:
+		case <-time.After(lastWords):
+		}
 		c.abort(err)
-		return nil, inContext(ctx, err)
+		return nil, inContext(ctx, c.cause())
 	}
 	// The library takes policy and certificate from the answer (uasc.readChunk).
 	if cfg.SecurityPolicyURI != by.policy() || !bytes.Equal(cfg.RemoteCertificate, by.server) {
@@ -111,7 +119,7 @@ func (s secured) config() *uasc.Config {
 		c.UserKey = s.user.Key
 	}
 	if s.mode > ua.MessageSecurityModeNone {
-		c.Certificate, c.RemoteCertificate, c.Thumbprint = s.own.Certificate, s.server, thumbprint(s.server)
+		c.Certificate, c.RemoteCertificate, c.Thumbprint = s.own.Certificate.Raw, s.server, thumbprint(s.server)
 	}
 	return c
 }

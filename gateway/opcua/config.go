@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/gopcua/opcua/ua"
+
+	"tidemark/internal/pki"
 	"tidemark/reading"
 )
 
@@ -19,8 +22,21 @@ type Config struct {
 	// none, written out. Nothing weaker is ever used instead.
 	Security string
 	// Login gives user and password anew for each session, so that a changed secret
-	// needs no restart; nil: anonymous, unless LoginCertificate is set.
+	// needs no restart; nil: anonymous, unless UserCertificate is given.
 	Login func() (user string, password []byte, err error)
+	// UserCertificate gives the certificate to log in with, anew for each session;
+	// nil: none.
+	UserCertificate func() (*pki.Identity, error)
+	// Certificates decides which servers to believe, and has our own certificate;
+	// made for Application when it is first needed.
+	Certificates *pki.Store
+	Application  pki.Subject
+	// CertificateHost is the host that the server's certificate names; empty: that of
+	// Endpoint.
+	CertificateHost string
+	// AllowExpired believes a server's certificate whose time is over; an alarm
+	// remains.
+	AllowExpired bool
 
 	// Sampling is how often the server looks at a node (0: as fast as it can), and
 	// Publishing how often it tells; default 1 s each. The server may revise both.
@@ -138,6 +154,9 @@ func (c Config) validate() error {
 			return fmt.Errorf("nodes: %w", err)
 		}
 	}
-	_, _, err := parseSecurity(c.Security)
+	_, mode, err := parseSecurity(c.Security)
+	if err == nil && mode > ua.MessageSecurityModeNone && c.Certificates == nil {
+		err = errNoCertificates
+	}
 	return err
 }

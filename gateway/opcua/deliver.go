@@ -142,7 +142,7 @@ func (r *Reader) count(m *message) {
 func (r *Reader) position() *position {
 	p := &position{startNS: r.startNS, plan: r.planSum, subs: make([]subPosition, len(r.subs))}
 	for i, sub := range r.subs {
-		p.subs[i] = subPosition{id: sub.id, seq: sub.delivered, seenNS: sub.seenNS, filling: sub.filling}
+		p.subs[i] = subPosition{id: sub.id, seq: sub.delivered, seenNS: sub.seenNS, filling: sub.filling, publishing: sub.pace.publishing, keepAlive: sub.pace.keepAlive}
 	}
 	for _, m := range r.plan {
 		if !m.watched {

@@ -36,14 +36,3 @@ func (r *Reader) leave(s *session) {
 	}
 	s.leave(context.Background())
 }
-
-func (r *Reader) show() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.Subscriptions, r.status.Monitored = len(r.byID), 0
-	for _, m := range r.plan {
-		if m.watched {
-			r.status.Monitored++
-		}
-	}
-}

@@ -1,27 +1,21 @@
 package opcua
 
 import (
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/gopcua/opcua/ua"
 	"github.com/gopcua/opcua/uasc"
-)
 
-// Identity is a certificate with its key.
-type Identity struct {
-	Certificate []byte // DER
-	Key         *rsa.PrivateKey
-	URI         string // the application's, from the certificate
-}
+	"tidemark/internal/pki"
+)
 
 // credentials are what we log in with. The zero value is anonymous.
 type credentials struct {
 	user     string
 	password []byte
-	cert     *Identity // of the user, not of the application
+	cert     *pki.Identity // of the user, not of the application
 }
 
 func (c *credentials) kind() ua.UserTokenType {
@@ -98,7 +92,7 @@ func (c *credentials) token(sc *uasc.SecureChannel, p *ua.UserTokenPolicy, serve
 			return nil, nil, fmt.Errorf("the user's certificate cannot sign: %w", err)
 		}
 		sig = &ua.SignatureData{Algorithm: algorithm, Signature: signature}
-		return &ua.X509IdentityToken{PolicyID: p.PolicyID, CertificateData: c.cert.Certificate}, sig, nil
+		return &ua.X509IdentityToken{PolicyID: p.PolicyID, CertificateData: c.cert.Certificate.Raw}, sig, nil
 	case ua.UserTokenTypeAnonymous:
 		return &ua.AnonymousIdentityToken{PolicyID: p.PolicyID}, sig, nil
 	}

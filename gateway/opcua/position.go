@@ -3,6 +3,7 @@ package opcua
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 )
 
 // position is what a restart needs to take the server's subscriptions over. It
@@ -19,12 +20,15 @@ type subPosition struct {
 	seq     uint32 // the last message that is safe; 0: none yet
 	seenNS  int64  // until when nothing is missing, by the server's clock; 0: it never spoke
 	filling bool   // history since then was being fetched
+
+	publishing time.Duration // as the server revised it
+	keepAlive  uint32        // likewise, in publishing intervals
 }
 
 const (
 	positionForm   = 1
 	positionHeader = 1 + 8 + 8
-	positionSub    = 4 + 4 + 8 + 1
+	positionSub    = 4 + 4 + 8 + 1 + 8 + 4
 )
 
 func (p *position) encode() []byte {
@@ -37,6 +41,8 @@ func (p *position) encode() []byte {
 		b = binary.LittleEndian.AppendUint32(b, s.seq)
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.seenNS))
 		b = append(b, flag(s.filling))
+		b = binary.LittleEndian.AppendUint64(b, uint64(s.publishing))
+		b = binary.LittleEndian.AppendUint32(b, s.keepAlive)
 	}
 	return b
 }
@@ -61,6 +67,9 @@ func decodePosition(data []byte) (*position, error) {
 			seq:     binary.LittleEndian.Uint32(b[4:]),
 			seenNS:  int64(binary.LittleEndian.Uint64(b[8:])),
 			filling: b[16] == 1,
+
+			publishing: time.Duration(binary.LittleEndian.Uint64(b[17:])),
+			keepAlive:  binary.LittleEndian.Uint32(b[25:]),
 		})
 	}
 	return p, nil

@@ -61,6 +61,7 @@ type Reader struct {
 	open     []delivery
 	acks     []*ua.SubscriptionAcknowledgement
 	gaps     []reading.Gap // to go with the next parcel
+	reading  bool          // history, to fill a hole
 	overflow overflow
 	lag      lag
 	catch    catchUp
@@ -106,10 +107,9 @@ func (r *Reader) Run(ctx context.Context) error {
 		if errors.As(err, &full) {
 			return fmt.Errorf("input %s: %w", r.cfg.Input, full.err)
 		}
-		now := r.clk.Now().BootNS
-		r.retry.failed(now)
+		r.retry.failed(r.clk.Now().BootNS)
 		wait := r.retry.delay(err, rand.Float64())
-		r.explain(err)
+		r.setState(r.judgement(err))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -131,7 +131,7 @@ func (r *Reader) connection(ctx context.Context) error {
 	}
 	if err = r.resume(ctx, s, resumed); err == nil {
 		r.retry.connected(r.clk.Now().BootNS)
-		r.setState(Connected, "")
+		r.show()
 		err = r.serve(ctx, s)
 	}
 	if ctx.Err() != nil {
@@ -160,31 +160,6 @@ func (r *Reader) enter(ctx context.Context) (*session, bool, error) {
 	return s, resumed, nil
 }
 
-// approach finds the endpoint and decides whether to trust it.
-func (r *Reader) approach(ctx context.Context) (*access, error) {
-	policyURI, mode, err := parseSecurity(r.cfg.Security)
-	if err != nil {
-		return nil, err
-	}
-	all, err := discover(ctx, r.cfg.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	a := &access{url: r.cfg.Endpoint.String(), secured: secured{policyURI: policyURI, mode: mode}}
-	if a.endpoint, err = selectEndpoint(all, policyURI, mode); err != nil {
-		return nil, err
-	}
-	if r.cfg.Login != nil {
-		if a.login.user, a.login.password, err = r.cfg.Login(); err != nil {
-			return nil, err
-		}
-	}
-	if a.policy, err = tokenPolicy(a.endpoint, a.login.kind()); err != nil {
-		return nil, err
-	}
-	return a, nil
-}
-
 // Committed implements reading.Source.
 func (r *Reader) Committed(token uint64) {
 	for {
@@ -204,21 +179,6 @@ func (r *Reader) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
-}
-
-func (r *Reader) setState(s State, problem string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.State, r.status.Problem = s, problem
-}
-
-// explain says in the status why there is no connection.
-func (r *Reader) explain(err error) {
-	state := Waiting
-	if isStatus(err) {
-		state = Refused
-	}
-	r.setState(state, err.Error())
 }
 
 // signal wakes whoever waits for c, and never blocks.

@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"github.com/gopcua/opcua/ua"
+
+	"tidemark/reading"
 )
 
 // resume takes up what the server holds for us and makes what it does not.
 // resumed tells that the session is still the one that the subscriptions belong
 // to.
 func (r *Reader) resume(ctx context.Context, s *session, resumed bool) error {
+	r.learn(ctx, s)
 	if !resumed {
-		r.learn(ctx, s)
 		if err := r.settle(ctx, s); err != nil {
 			return err
 		}
@@ -25,6 +28,7 @@ func (r *Reader) resume(ctx context.Context, s *session, resumed bool) error {
 			return err
 		}
 	}
+	r.reading = false
 	now := r.clk.Now().BootNS
 	for _, sub := range r.subs {
 		sub.settled, sub.heardNS = false, now
@@ -38,7 +42,10 @@ func (r *Reader) resume(ctx context.Context, s *session, resumed bool) error {
 		}
 	}
 	for _, sub := range r.subs {
-		if err := r.catchUpOn(ctx, s, sub); err != nil {
+		if err := r.bridge(ctx, sub); err != nil {
+			return err
+		}
+		if err := r.refetch(ctx, s, sub); err != nil {
 			return err
 		}
 	}
@@ -93,6 +100,7 @@ func errNothing(problems []problem) error {
 // adopt takes what an earlier start of the gateway left.
 func (sub *subscription) adopt(p subPosition, items []*monitored) {
 	sub.id, sub.delivered, sub.seenNS, sub.filling = p.id, p.seq, p.seenNS, p.filling
+	sub.pace = pace{publishing: p.publishing, keepAlive: p.keepAlive}
 	sub.reason = "it was to be made when the gateway stopped"
 	if p.seq != 0 {
 		sub.seq = resumeAfter(p.seq)
@@ -203,14 +211,28 @@ func (r *Reader) release(sub *subscription, available []uint32) {
 	}
 }
 
-// catchUpOn asks for the messages that the server sent to a connection that was
-// no more, until it has none.
-func (r *Reader) catchUpOn(ctx context.Context, s *session, sub *subscription) error {
-	if sub.id != 0 && sub.filling {
-		if err := r.fill(ctx, s, sub, hole{fromNS: sub.seenNS, toNS: r.serverNS, reason: "history_unread", detail: "the gateway stopped before the history of an outage was read"}); err != nil {
-			return err
-		}
+// bridge has history fill an outage that was longer than the server's queues hold,
+// and goes on with a hole that was being filled.
+func (r *Reader) bridge(ctx context.Context, sub *subscription) error {
+	h := hole{fromNS: sub.seenNS, toNS: r.serverNS, reason: "outage"}
+	switch {
+	case sub.id == 0 || sub.seenNS == 0 || r.serverNS == reading.NoTime:
+		return nil
+	case sub.filling && sub.hole.reason != "":
+		h.reason, h.detail = sub.hole.reason, sub.hole.detail
+	case sub.filling:
+		h.detail = "the gateway stopped before the history of an outage was read"
+	case r.serverNS-sub.seenNS > int64(bridge):
+		h.detail = fmt.Sprintf("nothing was heard for %v, longer than the server's queues may hold", time.Duration(r.serverNS-sub.seenNS).Round(time.Second))
+	default:
+		return nil
 	}
+	return r.fill(ctx, sub, h)
+}
+
+// refetch asks for the messages that the server sent and that did not arrive,
+// until it has none.
+func (r *Reader) refetch(ctx context.Context, s *session, sub *subscription) error {
 	for sub.id != 0 && sub.seq.known {
 		nm, err := republish(ctx, s, sub.id, sub.seq.next)
 		switch {

@@ -22,6 +22,7 @@ const (
 	// login that fails too often may be locked.
 	retryReluctant = 15 * time.Second
 	retryPatient   = 2 * time.Minute
+	retryDistrust  = 5 * time.Second
 	// A connection that lasted less than lasting is a failed attempt like another.
 	lasting = 10 * time.Second
 )
@@ -41,7 +42,11 @@ func (r *retry) failed(nowNS int64) {
 // spreads the gateways of a plant.
 func (r *retry) delay(err error, dice float64) time.Duration {
 	first, longest := retryFirst, retryMax
-	if isReluctance(err) {
+	var distrust *mistrust
+	switch {
+	case errors.As(err, &distrust): // somebody may be about to approve it
+		longest = retryDistrust
+	case isReluctance(err):
 		first, longest = retryReluctant, retryPatient
 	}
 	wait := min(first<<min(max(r.failing-1, 0), 10), longest)

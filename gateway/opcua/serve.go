@@ -17,6 +17,7 @@ type answer struct {
 	err  error
 	acks []*ua.SubscriptionAcknowledgement // what it carried
 	at   Instant
+	lot  int
 }
 
 // publishing keeps requests at the server for its answers to come.
@@ -26,6 +27,22 @@ type publishing struct {
 	flying  int
 	most    int // that the server takes
 	wg      sync.WaitGroup
+
+	// A server that has lost our requests will not answer them. Then they are given
+	// up and others take their place: the next lot.
+	lot    int
+	ctx    context.Context // of the lot's requests
+	cancel context.CancelFunc
+}
+
+// anew gives up the requests that are at the server.
+func (p *publishing) anew(ctx context.Context) {
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.lot++
+	p.flying = 0
+	p.ctx, p.cancel = context.WithCancel(ctx)
 }
 
 // mostRequests is how many publish requests are ever kept at the server.
@@ -37,7 +54,8 @@ const watchEvery = 250 * time.Millisecond
 // serve receives notifications until the connection ends or ctx does.
 func (r *Reader) serve(ctx context.Context, s *session) error {
 	cctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &publishing{s: s, answers: make(chan answer, mostRequests), most: mostRequests}
+	p := &publishing{s: s, answers: make(chan answer, 2*mostRequests), most: mostRequests}
+	p.anew(cctx)
 	trouble := make(chan error, 1)
 	p.wg.Go(func() { r.pulse(cctx, s, trouble) })
 	defer p.wg.Wait()
@@ -46,17 +64,17 @@ func (r *Reader) serve(ctx context.Context, s *session) error {
 	defer tick.Stop()
 	for {
 		for p.flying < min(p.most, requests(len(r.byID))) {
-			r.publish(cctx, p)
+			r.publish(p)
 		}
+		r.fillNext(cctx, p)
 		var err error
 		select {
 		case a := <-p.answers:
-			p.flying--
 			err = r.answered(ctx, p, a)
 		case <-r.commits:
 			r.acknowledge()
 		case <-tick.C:
-			err = r.watch(ctx, s)
+			err = r.watch(ctx, cctx, p)
 		case f := <-r.fills:
 			err = r.filled(ctx, f)
 		case err = <-trouble:
@@ -73,13 +91,13 @@ func (r *Reader) serve(ctx context.Context, s *session) error {
 
 // publish leaves one more request at the server, with the acknowledgements that
 // are due.
-func (r *Reader) publish(ctx context.Context, p *publishing) {
-	acks := r.acks
+func (r *Reader) publish(p *publishing) {
+	acks, ctx, lot := r.acks, p.ctx, p.lot
 	r.acks = nil
 	p.flying++
 	p.wg.Go(func() {
 		resp, err := p.s.send(ctx, &ua.PublishRequest{SubscriptionAcknowledgements: acks}, publishTimeout)
-		a := answer{err: err, acks: acks, at: r.clk.Now()}
+		a := answer{err: err, acks: acks, at: r.clk.Now(), lot: lot}
 		if err == nil {
 			var ok bool
 			if a.resp, ok = resp.(*ua.PublishResponse); !ok || a.resp.NotificationMessage == nil {
@@ -92,8 +110,14 @@ func (r *Reader) publish(ctx context.Context, p *publishing) {
 
 // answered takes in what a request brought. An error ends the connection.
 func (r *Reader) answered(ctx context.Context, p *publishing, a answer) error {
+	if a.lot == p.lot {
+		p.flying--
+	}
 	if a.err != nil {
 		r.acks = append(a.acks, r.acks...)
+		if a.lot != p.lot {
+			return nil
+		}
 		return r.publishFailed(ctx, p, a.err)
 	}
 	sub := r.byID[a.resp.SubscriptionID]

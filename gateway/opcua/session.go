@@ -26,6 +26,9 @@ type access struct {
 	secured  secured
 	policy   *ua.UserTokenPolicy
 	login    credentials
+
+	application string // URI of ours
+	alarms      []string
 }
 
 // ticket is what a session is taken up with again on another channel.
@@ -86,16 +89,15 @@ func (s *session) create(ctx context.Context, name string) error {
 	rand.Read(nonce)
 	req := &ua.CreateSessionRequest{
 		ClientDescription: &ua.ApplicationDescription{
-			ProductURI: productURI, ApplicationName: ua.NewLocalizedText(name), ApplicationType: ua.ApplicationTypeClient,
+			ProductURI: productURI, ApplicationURI: s.application, ApplicationName: ua.NewLocalizedText(name), ApplicationType: ua.ApplicationTypeClient,
 		},
 		EndpointURL: s.url, SessionName: name, ClientNonce: nonce,
 		RequestedSessionTimeout: float64(sessionTimeout.Milliseconds()),
 	}
-	if s.secured.own != nil {
-		req.ClientDescription.ApplicationURI = s.secured.own.URI
-	}
 	if s.secured.mode > ua.MessageSecurityModeNone {
-		req.ClientCertificate = s.secured.own.Certificate
+		// It must be the one in the certificate (Part 4 §5.6.2).
+		req.ClientDescription.ApplicationURI = s.secured.own.URI()
+		req.ClientCertificate = s.secured.own.Certificate.Raw
 	}
 	resp, err := ask[*ua.CreateSessionResponse](ctx, s, req)
 	if err != nil {

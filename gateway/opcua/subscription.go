@@ -53,6 +53,7 @@ type subscription struct {
 	// spoke. It stands still while history is fetched.
 	seenNS  int64
 	filling bool
+	hole    hole // that is being filled
 
 	reason  string // why it is to be made
 	tries   int

@@ -28,7 +28,7 @@ const (
 type pace struct {
 	publishing time.Duration
 	keepAlive  uint32 // publishing intervals without news until the server says so
-	lifetime   uint32 // publishing intervals without a request until it gives up
+	lifetime   uint32 // publishing intervals without a request until it gives up; only asked for
 }
 
 // wish returns the counts to ask for with a publishing interval.

@@ -21,8 +21,10 @@ const (
 	probeTimeout = 5 * time.Second
 )
 
-// watch looks after the subscriptions' health. An error ends the connection.
-func (r *Reader) watch(ctx context.Context, s *session) error {
+// watch looks after the subscriptions' health, cctx being the connection's. An
+// error ends it.
+func (r *Reader) watch(ctx, cctx context.Context, p *publishing) error {
+	s := p.s
 	now := r.clk.Now().BootNS
 	for _, sub := range r.subs {
 		if sub.id == 0 {
@@ -37,6 +39,7 @@ func (r *Reader) watch(ctx context.Context, s *session) error {
 			if err := r.silent(ctx, s, sub); err != nil {
 				return err
 			}
+			p.anew(cctx) // the server may have lost them, and with them its voice
 		}
 	}
 	if err := r.mend(ctx, s); err != nil {
@@ -56,6 +59,10 @@ func (r *Reader) silent(ctx context.Context, s *session, sub *subscription) erro
 			return ctx.Err()
 		}
 		return &lost{fmt.Errorf("nothing comes, and the server does not answer a read: %w", err)}
+	}
+	// What it sent and did not arrive may still be there.
+	if err := r.refetch(ctx, s, sub); err != nil || sub.id == 0 {
+		return err
 	}
 	id := sub.id
 	if err := r.lose(ctx, sub, fmt.Sprintf("it said nothing for %v, though the server answers reads", sub.pace.deadAfter())); err != nil {
@@ -90,7 +97,7 @@ func (r *Reader) fetch(ctx context.Context, s *session, sub *subscription) error
 	if missing == 0 {
 		return nil
 	}
-	return r.fill(ctx, s, sub, hole{
+	return r.fill(ctx, sub, hole{
 		fromNS: seenNS, toNS: sub.publishNS, reason: "message_lost",
 		detail: fmt.Sprintf("%d messages of a subscription, from number %d on, never came, and the server does not send them again (%v)", missing, from, why),
 	})
@@ -214,7 +221,7 @@ func (r *Reader) make(ctx context.Context, s *session, sub *subscription) error 
 	r.mu.Lock()
 	r.status.Rebuilt++
 	r.mu.Unlock()
-	return r.fill(ctx, s, sub, hole{
+	return r.fill(ctx, sub, hole{
 		fromNS: before, toNS: sub.bornNS, reason: "subscription_lost",
 		detail: "a subscription had to be made anew: " + why,
 	})

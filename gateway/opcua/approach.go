@@ -1,0 +1,99 @@
+package opcua
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gopcua/opcua/ua"
+
+	"tidemark/internal/pki"
+)
+
+// expiryNotice is how long before its end our own certificate is an alarm: servers
+// must be told to trust the next one, which takes plants weeks.
+const expiryNotice = 45 * 24 * time.Hour
+
+// approach finds the endpoint, decides whether to believe the server, and gets
+// ready what we show it. Certificates and secrets are looked at anew each time, so
+// that trust and renewal need no restart.
+func (r *Reader) approach(ctx context.Context) (*access, error) {
+	policyURI, mode, err := parseSecurity(r.cfg.Security)
+	if err != nil {
+		return nil, err
+	}
+	all, err := discover(ctx, r.cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	a := &access{url: r.cfg.Endpoint.String(), secured: secured{policyURI: policyURI, mode: mode}, application: r.cfg.Application.URI}
+	if a.endpoint, err = selectEndpoint(all, policyURI, mode); err != nil {
+		return nil, err
+	}
+	if err := r.authenticate(a); err != nil {
+		return nil, err
+	}
+	return a, r.logIn(a)
+}
+
+// authenticate decides whether to believe the server, and takes our own
+// certificate. Without security there is nobody to believe.
+func (r *Reader) authenticate(a *access) (err error) {
+	if a.secured.mode == ua.MessageSecurityModeNone {
+		return nil
+	}
+	if r.cfg.Certificates == nil {
+		return errNoCertificates
+	}
+	now := r.clk.Now()
+	check := pki.Check{Host: cmp.Or(r.cfg.CertificateHost, r.cfg.Endpoint.Hostname()), AllowExpired: r.cfg.AllowExpired}
+	if now.BoundNS >= 0 { // a clock that nobody vouches for accuses no certificate
+		check.NowNS = now.WallNS
+	}
+	alarm, err := r.cfg.Certificates.Verify(a.endpoint.ServerCertificate, check)
+	if err != nil {
+		return &mistrust{err}
+	}
+	if alarm != "" {
+		a.alarms = append(a.alarms, alarm)
+	}
+	a.secured.server = a.endpoint.ServerCertificate
+	if a.secured.own, err = r.cfg.Certificates.Ensure(r.cfg.Application, now.WallNS); err != nil {
+		return err
+	}
+	if left := a.secured.own.Certificate.NotAfter.Sub(time.Unix(0, now.WallNS)); check.NowNS != 0 && left < expiryNotice {
+		a.alarms = append(a.alarms, fmt.Sprintf("the gateway's own certificate ends on %s: make the next one with tidemark pki renew, and have the servers trust it",
+			a.secured.own.Certificate.NotAfter.Format(time.DateOnly)))
+	}
+	return nil
+}
+
+var errNoCertificates = errors.New("security: there is no directory of certificates")
+
+// mistrust is our refusal of a server.
+type mistrust struct{ error }
+
+func (m *mistrust) Unwrap() error { return m.error }
+
+// logIn chooses how to log in, and gets what for.
+func (r *Reader) logIn(a *access) (err error) {
+	if r.cfg.UserCertificate != nil {
+		if a.login.cert, err = r.cfg.UserCertificate(); err != nil {
+			return err
+		}
+		a.secured.user = a.login.cert
+	} else if r.cfg.Login != nil {
+		if a.login.user, a.login.password, err = r.cfg.Login(); err != nil {
+			return err
+		}
+	}
+	if a.policy, err = tokenPolicy(a.endpoint, a.login.kind()); err != nil {
+		return err
+	}
+	if exposed(a.endpoint, a.policy) {
+		a.alarms = append(a.alarms, "the password crosses the network readable: set security to what the server offers, or have it offer something")
+	}
+	return nil
+}
