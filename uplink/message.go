@@ -177,31 +177,3 @@ func (c *Encoder) statusMessage(state, reason string, atNS int64, clock reading.
 	m.Payload = o.b
 	return m
 }
-
-// contentType says how to read a payload.
-const contentType = "application/json"
-
-// packetSize returns the size of the PUBLISH packet of a message, in bytes, sent
-// with its topic and an alias for it (MQTT 5, 3.3).
-func packetSize(m *Message, props *[8]Property) int {
-	n := 2 + 3 + len(contentType) + 3 // payload format, content type, topic alias
-	for i := range props {
-		n += 5 + len(props[i].Name) + len(props[i].Value)
-	}
-	n += varintSize(n)
-	n += 2 + len(m.Topic) + 2 + len(m.Payload)
-	return 1 + varintSize(n) + n
-}
-
-// varintSize is the size of a Variable Byte Integer (MQTT 5, 1.5.5).
-func varintSize(n int) int {
-	switch {
-	case n < 1<<7:
-		return 1
-	case n < 1<<14:
-		return 2
-	case n < 1<<21:
-		return 3
-	}
-	return 4
-}

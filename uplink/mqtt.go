@@ -116,7 +116,6 @@ type mqttConn struct {
 	lim    limits
 	retain bool // the broker keeps retained messages
 
-	props     packets.Properties // of the packet being sent
 	aliases   map[string]uint16
 	aliasesTo uint16 // highest alias that the broker allows
 
@@ -128,8 +127,6 @@ type mqttConn struct {
 // accept takes the broker's limits from its CONNACK.
 func (c *mqttConn) accept(ack *paho.Connack) error {
 	c.lim.receiveMax, c.retain = maxWindow, true
-	format := byte(1)
-	c.props = packets.Properties{PayloadFormat: &format, ContentType: contentType}
 	p := ack.Properties
 	if p == nil {
 		return nil
@@ -170,15 +167,14 @@ func (c *mqttConn) fail(err error) {
 
 // send writes the packet itself: paho's Publish would copy it several times on its
 // way to a session that keeps nothing. paho's pings go on regardless.
-func (c *mqttConn) send(id uint16, m *Message, props [8]Property) error {
-	p := packets.Publish{QoS: 1, PacketID: id, Retain: m.Retain && c.retain, Payload: m.Payload, Properties: &c.props}
-	c.props.User = c.props.User[:0]
-	for _, u := range props {
-		c.props.User = append(c.props.User, packets.User{Key: u.Name, Value: u.Value})
-	}
-	p.Topic, c.props.TopicAlias = c.alias(m.Topic)
-	c.sock.cork()
-	if _, err := p.WriteTo(c.sock); err != nil {
+func (c *mqttConn) send(id uint16, m *Message, props *[8]Property) error {
+	topic, alias := c.alias(m.Topic)
+	c.sock.Lock()
+	c.sock.corked = true
+	c.sock.buf = appendPublish(c.sock.buf, id, m, props, topic, alias, m.Retain && c.retain)
+	err := c.sock.err
+	c.sock.Unlock()
+	if err != nil {
 		return c.peer.Broke(err)
 	}
 	return nil
@@ -187,16 +183,16 @@ func (c *mqttConn) send(id uint16, m *Message, props [8]Property) error {
 // alias returns what stands for a topic: nothing and its alias, once the broker
 // knows it. The first topics get one; with more topics than aliases, changing
 // them would save nothing.
-func (c *mqttConn) alias(topic string) (string, *uint16) {
+func (c *mqttConn) alias(topic string) (string, uint16) {
 	if a, ok := c.aliases[topic]; ok {
-		return "", &a
+		return "", a
 	}
 	if n := len(c.aliases); n < int(c.aliasesTo) {
 		a := uint16(n + 1)
 		c.aliases[topic] = a
-		return topic, &a
+		return topic, a
 	}
-	return topic, nil
+	return topic, 0
 }
 
 func (c *mqttConn) flush() error {
@@ -286,13 +282,6 @@ func (c *corkedConn) write() {
 		_, c.err = c.Conn.Write(c.buf)
 	}
 	c.buf = c.buf[:0]
-}
-
-// cork makes packets wait for uncork or for enough of them.
-func (c *corkedConn) cork() {
-	c.mu.Lock()
-	c.corked = true
-	c.mu.Unlock()
 }
 
 // uncork sends what waits.

@@ -195,7 +195,8 @@ func (p *pass) status(hard context.Context, state, reason string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.conn.send(id, m, m.Properties(now, false)); err != nil {
+	props := m.Properties(now, false)
+	if err := p.conn.send(id, m, &props); err != nil {
 		return p.lost(err)
 	}
 	return nil

@@ -42,11 +42,11 @@ func (p *pass) publish(run context.Context, r *Record, replayed bool) error {
 	if n, most := packetSize(&p.msg, &props), p.conn.limits().maxPacket; most > 0 && n > int(most) {
 		return p.cannotSend(run, r, fmt.Sprintf("it takes a packet of %d bytes, the broker allows %d: raise its maximum packet size", n, most))
 	}
-	return p.transmit(run, &p.msg, props, alone(r))
+	return p.transmit(run, &p.msg, &props, alone(r))
 }
 
 // transmit sends a message as soon as the window has room.
-func (p *pass) transmit(run context.Context, m *Message, props [8]Property, c cargo) error {
+func (p *pass) transmit(run context.Context, m *Message, props *[8]Property, c cargo) error {
 	id, err := p.admit(run, c)
 	if err != nil {
 		return err
@@ -101,7 +101,8 @@ func (p *pass) flushBatch(run context.Context) error {
 	now, _ := p.cfg.Clock()
 	c := b.cargo
 	b.count = 0
-	return p.transmit(run, &b.msg, b.msg.Properties(now, b.replayed), c)
+	props := b.msg.Properties(now, b.replayed)
+	return p.transmit(run, &b.msg, &props, c)
 }
 
 // prove shows that the connection holds without the record that may have ended

@@ -125,7 +125,7 @@ type limits struct {
 // disconnect belong to one goroutine.
 type conn interface {
 	// send queues a PUBLISH of QoS 1.
-	send(id uint16, m *Message, props [8]Property) error
+	send(id uint16, m *Message, props *[8]Property) error
 	flush() error
 	limits() limits
 	// done is closed when the connection is lost; then err says why.
