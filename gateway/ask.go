@@ -14,6 +14,15 @@ import (
 // body of its answer, which the caller closes. An answer may go on for as long as
 // ctx lives. Errors say what a person at the command line can do about them.
 func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, error) {
+	resp, err := ask(ctx, socket, method, target)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// ask returns an answer that is one: status 200.
+func ask(ctx context.Context, socket, method, target string) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -29,7 +38,7 @@ func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, err
 		return nil, fmt.Errorf("no gateway answers at %s: is it running, and may you open the socket? %w", socket, err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return resp.Body, nil
+		return resp, nil
 	}
 	defer resp.Body.Close()
 	var e struct{ Error string }

@@ -139,7 +139,7 @@ func (p *pipeline) giveBirth() error {
 			}
 		}
 	}
-	p.ledger.Generation = uint64(birthNS / 1000)
+	p.ledger.Generation = max(uint64(birthNS/1000), p.ledger.Above+1)
 	p.log.Info().Uint64("generation", p.ledger.Generation).Msg("the store has its generation: the wall time of its birth, now that the clock vouches for it")
 	p.configure()
 	p.known()

@@ -160,6 +160,9 @@ const (
 // noteMeta puts the small values that must survive into the commit.
 func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
 	c.Meta = map[string][]byte{metaLedger: p.ledger.encode(), metaConfig: p.config, metaFilters: p.filters}
+	if p.restored {
+		c.Meta[metaRestored] = nil
+	}
 	if p.lastGood != nil {
 		c.Meta[metaLastGood] = p.lastGood
 	}

@@ -16,6 +16,9 @@ type ledger struct {
 	Generation uint64 `json:"generation"`
 	// Born is when the store was made, on the kernel's clock.
 	Born *birth `json:"born,omitempty"`
+	// Above is a generation that this store had before it was restored from a
+	// backup, and its generation is above; 0 if it never was.
+	Above uint64 `json:"above,omitempty"`
 	// GatewayMS is gateway time at the last commit.
 	GatewayMS int64 `json:"gateway_ms"`
 	// PendingFrom is the first journal block that may hold undecided pending

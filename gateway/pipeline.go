@@ -35,6 +35,7 @@ type pipeline struct {
 	untimed  map[string]uint64 // by input of this batch: without the source time that is expected
 	inputs   []string          // names, in order
 	filters  []byte            // metaFilters
+	restored bool              // metaRestored is to go with the next commit
 	lastGood []byte            // metaLastGood, nil to keep what is there
 	memories map[string][]byte // by input: what its reader must know after a restart
 	config   []byte            // metaConfig

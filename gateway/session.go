@@ -136,6 +136,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	if rec.mismatch != 0 {
 		p.emitAnew(rec)
 	}
+	p.bornAgain()
 	if now := s.clk.Now(); rec.seq == 0 && p.ledger.Born == nil {
 		p.ledger.Born = &birth{now.Segment.Boot, now.BootNS}
 	}

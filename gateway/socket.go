@@ -63,6 +63,7 @@ func (k *socket) routes(s *session) {
 	})
 	k.mux.HandleFunc("GET /tail", s.serveTail)
 	k.mux.HandleFunc("POST /reload", s.reload)
+	k.mux.HandleFunc("GET /backup", s.backup)
 	k.journalRoutes(storedJournal{s.store})
 	k.mux.HandleFunc("GET /quarantine", s.serveQuarantine)
 	k.mux.HandleFunc("GET /quarantine/release", s.serveReleased)

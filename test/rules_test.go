@@ -44,6 +44,8 @@ var rooms = []room{
 		"an uplink knows records, not where they come from; what it needs of the outbox is an interface of its own"},
 	{"internal/broker", nil, []string{"github.com/gorilla/websocket"},
 		"how a broker is reached is the same for inputs and uplinks, so it must know neither"},
+	{"internal/archive", nil, nil,
+		"what a backup is must not depend on what is in it"},
 	{"internal/pki", nil, nil,
 		"whom to believe is decided by certificates alone, whatever they are shown for"},
 	{"configs", []string{"reading"}, []string{"go.yaml.in/yaml/v4"},

@@ -17,6 +17,7 @@ const (
 	EventClock           = "clock"            // the gateway's clock changed its state
 	EventEpochCorrection = "epoch_correction" // maps ingest times of an earlier clock epoch
 	EventStoreSetAside   = "store_set_aside"  // a store that could not be opened
+	EventStoreRestored   = "store_restored"   // a store that was brought back from a backup
 	EventConfig          = "config"           // another configuration is in force, or was refused
 	EventMismatch        = "mismatch"         // the journal, stepped again, gave other results; they follow in a new generation
 	EventQuarantine      = "quarantine"       // a flood: how many more readings went there, in which blocks

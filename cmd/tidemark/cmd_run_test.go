@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/configs"
 	"tidemark/gateway"
 )
 
@@ -47,7 +48,7 @@ func statusBecomes(t *testing.T, file, what string, ok func(*gateway.Status) boo
 	defer tick.Stop()
 	end := time.After(20 * time.Second)
 	for {
-		st, err := gateway.AskStatus(t.Context(), gateway.SocketPath(filepath.Join(filepath.Dir(file), "t.db")))
+		st, err := gateway.AskStatus(t.Context(), gateway.SocketPath(configs.StoreOf(file)))
 		if err == nil && ok(st) {
 			return
 		}
