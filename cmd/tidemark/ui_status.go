@@ -135,7 +135,7 @@ const sourcesShown = 5
 func serverLine(v *clock.ServerStatus) string {
 	line := fmt.Sprintf("%-20s %s", v.Address, v.Verdict)
 	if v.DistanceNS > 0 {
-		line += fmt.Sprintf(", %s ± %s, stratum %d", offsetText(v.OffsetNS), milliseconds(v.DistanceNS), v.Stratum)
+		line += fmt.Sprintf(", %s ± %s, stratum %d", offsetText(v.OffsetNS), spanText(v.DistanceNS), v.Stratum)
 	}
 	if v.Error != "" {
 		line += ": " + v.Error
@@ -146,9 +146,17 @@ func serverLine(v *clock.ServerStatus) string {
 // offsetText is an offset with its sign.
 func offsetText(ns int64) string {
 	if ns < 0 {
-		return "-" + milliseconds(-ns)
+		return "-" + spanText(-ns)
 	}
-	return "+" + milliseconds(ns)
+	return "+" + spanText(ns)
+}
+
+// spanText is a length of time with as many digits as say something of a clock.
+func spanText(ns int64) string {
+	if ns < 1e6 {
+		return strconv.FormatInt((ns+999)/1000, 10) + " µs"
+	}
+	return milliseconds(ns)
 }
 
 func (s *statusScreen) input(in *gateway.InputStatus) {
