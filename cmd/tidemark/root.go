@@ -75,7 +75,6 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newRecordCmd())
 	root.AddCommand(newQuarantineCmd())
 	root.AddCommand(newStoreCmd(), newPKICmd())
-	root.AddCommand(newStoreCmd())
 	root.AddCommand(newBackupCmd(), newRestoreCmd())
 	root.AddCommand(packagingCommands()...)
 	return root
