@@ -106,6 +106,35 @@ func TestQueryTakesOnlyWhatCanBeTime(t *testing.T) {
 	}
 }
 
+// An answer that comes from somebody else is none.
+func TestQueryHearsOnlyWhomItAsked(t *testing.T) {
+	other, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	asked, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		req := make([]byte, 512)
+		if n, from, err := asked.ReadFrom(req); err == nil {
+			other.WriteTo(goodAnswer(req[:n]), from)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = clock.QueryNTP(ctx, asked.LocalAddr().String())
+	if f, _ := clock.FaultOf(err); err == nil || f != "timeout" {
+		t.Errorf("%v, want a timeout", err)
+	}
+	asked.Close()
+	<-done
+}
+
 func TestQueryMeasures(t *testing.T) {
 	addr := ntpServer(t, func(a []byte) []byte {
 		shift(a, 32, 50*time.Millisecond)

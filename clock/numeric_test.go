@@ -36,6 +36,22 @@ func TestChronyManualExample(t *testing.T) {
 	}
 }
 
+// K1 with numbers by hand: 10/2 + 5 + 20/2 ms + 1 µs, and over 100 s 15 ppm for the
+// server (PHI of RFC 5905) and 50 ppm for us.
+func TestRootDistance(t *testing.T) {
+	r := reply{rootDelayNS: 10e6, rootDispNS: 5e6, rttNS: 20e6, precisionNS: 1000, bootNS: 7e9}
+	if got := r.lambda(7e9, rhoDisciplined); got != 20_001_000 {
+		t.Errorf("at the answer: %d ns, want 20.001 ms", got)
+	}
+	if got := r.lambda(107e9, rhoDisciplined); got != 26_501_000 {
+		t.Errorf("100 s later: %d ns, want 26.501 ms", got)
+	}
+	odd := reply{rootDelayNS: 1, rttNS: 1}
+	if got := odd.lambda(1, 0); got != 3 {
+		t.Errorf("every rounding goes up: %d ns, want 1 + 1 + 1", got)
+	}
+}
+
 // naiveIntersect is RFC 5905 §11.2.1 in words: for f from 0 while f < n/2, the
 // lowest lower end and the highest upper end that n − f intervals cover; good if
 // no more than f midpoints lie outside.
