@@ -22,6 +22,8 @@ type reader interface {
 	Run(ctx context.Context) error
 	input() string
 	standing() *ReaderStatus
+	// Tags lists where readings are expected to come from.
+	Tags() []reading.Point
 }
 
 type mqttReader struct{ *mqtt.Reader }

@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
+	"tidemark/clock"
+	"tidemark/configs"
 	"tidemark/history"
 	"tidemark/reading"
 	"tidemark/windowing"
@@ -65,9 +68,6 @@ var tagStates = []TagState{TagProblem, TagSilent, TagQuarantined, TagNever, TagB
 // TagStates lists the states, the worst first.
 func TagStates() []TagState { return slices.Clone(tagStates) }
 
-// tagger is a reader as the list of tags sees it.
-type tagger interface{ Tags() []reading.Point }
-
 // tags makes the list.
 func (s *session) tags(ctx context.Context) (*Tags, error) {
 	inst := s.clk.Now()
@@ -94,9 +94,7 @@ func (s *session) tags(ctx context.Context) (*Tags, error) {
 // points asks the readers what they expect.
 func (s *session) points() (all []reading.Point) {
 	for _, r := range s.readers {
-		if t, ok := r.(tagger); ok {
-			all = append(all, t.Tags()...)
-		}
+		all = append(all, r.Tags()...)
 	}
 	return all
 }
@@ -160,7 +158,7 @@ func (l *tagList) row(p *posted) Tag {
 	case pt != nil && pt.Problem != "":
 		t.State, t.Why = TagProblem, pt.Problem
 	case p.verdict == history.Quarantined:
-		t.State, t.Why = TagQuarantined, shown.Reason
+		t.State, t.Why = TagQuarantined, shown.Reason+": "+clock.NextStep(p.last.Stamp.Reason)
 	case p.verdict == history.Pending:
 		t.State, t.Why = TagPending, shown.Reason
 	case p.last.Quality.Level == reading.Bad:
@@ -204,7 +202,7 @@ func (t *Tag) quiet(everyMS, alarmAfterMS int64) {
 	case alarmAfterMS > 0 && age > alarmAfterMS && t.State.worse(TagSilent) > 0:
 		t.State, t.Why = TagSilent, "longer than its alarm_after"
 	case everyMS > 0 && age > 3*everyMS && t.State.worse(TagOverdue) > 0:
-		t.State, t.Why = TagOverdue, fmt.Sprintf("expected every %d ms", everyMS)
+		t.State, t.Why = TagOverdue, "expected every "+configs.Duration(time.Duration(everyMS)*time.Millisecond).String()
 	}
 }
 

@@ -200,7 +200,7 @@ func (w *Window) wait(e *windowing.Engine, asset, sensor string) {
 func (x *explainer) finish() {
 	for i := range x.out.Windows {
 		w := &x.out.Windows[i]
-		w.Partial = !x.info.Complete() && w.startMS < x.info.OldestMS
+		w.Partial = !x.info.Complete() && (x.info.OldestMS == 0 || w.startMS < x.info.OldestMS)
 		if len(w.Revisions) == 0 && w.Closing == nil && w.Counts[Accepted] == 0 {
 			w.State = WindowEmpty
 		}

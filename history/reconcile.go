@@ -212,7 +212,7 @@ func (r *rebuilder) wants(m *windowing.Emission) bool {
 // partial says what speaks against a window's being whole.
 func (r *rebuilder) partial(m *windowing.Emission) []string {
 	why := []string{}
-	if r.info.First > 1 && m.StartMS < r.info.OldestMS {
+	if r.info.First > 1 && (r.info.OldestMS == 0 || m.StartMS < r.info.OldestMS) {
 		why = append(why, PartialRetention)
 	}
 	if r.birthMS != reading.NoTime && m.StartMS < r.birthMS {

@@ -205,8 +205,8 @@ func explainClocks(b *strings.Builder, w *history.Window) {
 		return
 	}
 	fmt.Fprintln(b, "\nCLOCKS")
-	for _, c := range w.Clocks {
-		line := fmt.Sprintf("gateway segment %d: %s by %s", c.Segment, c.State, c.Method)
+	for _, c := range sameClocks(w.Clocks) {
+		line := fmt.Sprintf("gateway: %s by %s", c.State, c.Method)
 		if c.Servers > 0 {
 			line += fmt.Sprintf(", %s agreeing", count(int(c.Servers), "server"))
 		}
@@ -221,6 +221,19 @@ func explainClocks(b *strings.Builder, w *history.Window) {
 	}
 }
 
+// sameClocks joins stretches of the gateway's clock that differ in nothing that a
+// person looks for; their worst error stands.
+func sameClocks(list []history.ClockSeen) (joined []history.ClockSeen) {
+	for _, c := range list {
+		if n := len(joined) - 1; n >= 0 && joined[n].State == c.State && joined[n].Method == c.Method && joined[n].Servers == c.Servers {
+			joined[n].Worst = max(joined[n].Worst, c.Worst)
+			continue
+		}
+		joined = append(joined, c)
+	}
+	return joined
+}
+
 func signedMS(ms float64) string {
 	if ms < 0 {
 		return "-" + milliseconds(int64(-ms*1e6))
@@ -231,7 +244,11 @@ func signedMS(ms float64) string {
 // explainReach says what all of this rests on.
 func explainReach(b *strings.Builder, x *history.Explanation) {
 	r := &x.Journal
-	fmt.Fprintf(b, "\nThe journal reaches back to %s (block %d of %d).", cmp.Or(r.OldestAt, "an unknown time"), r.First, r.Last)
+	back := cmp.Or(r.OldestAt, "an unknown time")
+	if r.First <= 1 {
+		back = "the store's beginning"
+	}
+	fmt.Fprintf(b, "\nThe journal reaches back to %s (block %d of %d).", back, r.First, r.Last)
 	if r.To > 0 {
 		fmt.Fprintf(b, " Blocks %d to %d were stepped again, %s.", r.From, r.To, count(r.Readings, "reading"))
 	}

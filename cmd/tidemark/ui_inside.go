@@ -161,6 +161,9 @@ func tagRow(t *gateway.Tag) []string {
 	if t.Lifecycle != "" {
 		name += " (" + printable(t.Lifecycle) + ")"
 	}
+	if t.Sensor == "" {
+		name = "-" // nobody knows what it would be called
+	}
 	value, age := "-", "-"
 	if t.Last != nil {
 		last := *t.Last

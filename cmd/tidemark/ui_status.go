@@ -37,14 +37,11 @@ func printStatus(w io.Writer, st *gateway.Status) error {
 	for i := range st.Inputs {
 		s.input(&st.Inputs[i])
 	}
-	for i := range st.Features {
-		s.feature(&st.Features[i])
-	}
+	s.features(st.Features)
 	for i := range st.Uplinks {
 		s.uplink(&st.Uplinks[i])
 	}
-	s.linef("store     block %d, %s, %d of %d MiB used, %d MiB free on disk",
-		st.Block, count(st.Store.Readings, "reading"), st.Store.UsedBytes>>20, st.Store.QuotaBytes>>20, st.Store.FreeBytes>>20)
+	s.store()
 	if st.Conserved {
 		s.linef("sums      hold: every reading is accounted for")
 	} else {
@@ -184,12 +181,68 @@ func (s *statusScreen) input(in *gateway.InputStatus) {
 	s.more(reasons("rejected for", in.Rejects))
 }
 
+// featuresShown is how many features are on the screen: those that are disabled,
+// then those that are furthest behind.
+const featuresShown = 8
+
+func (s *statusScreen) features(list []gateway.FeatureStatus) {
+	worst := slices.Clone(list)
+	slices.SortStableFunc(worst, func(a, b gateway.FeatureStatus) int {
+		return cmp.Or(-cmp.Compare(len(a.Disabled), len(b.Disabled)), cmp.Compare(a.Watermark, b.Watermark))
+	})
+	for i := range worst[:min(featuresShown, len(worst))] {
+		s.feature(&worst[i])
+	}
+	if n := len(worst) - featuresShown; n > 0 {
+		s.linef("          and %s that are no further behind; --json lists them", count(n, "feature"))
+	}
+}
+
+// store tells how full the store is, and how far back it reaches.
+func (s *statusScreen) store() {
+	st := &s.st.Store
+	line := fmt.Sprintf("store     block %d, %s, %s of %s used, %s free on disk",
+		s.st.Block, count(st.Readings, "reading"), bytesText(st.UsedBytes), bytesText(st.QuotaBytes), bytesText(st.FreeBytes))
+	if st.OldestMS > 0 && !s.at.IsZero() {
+		line += ", reaches back " + shortMS(max(0, s.at.UnixMilli()-st.OldestMS))
+	}
+	s.linef("%s", line)
+}
+
+// bytesText is a number of bytes as people read it.
+func bytesText(n int64) string {
+	f := float64(n)
+	switch {
+	case n < 0:
+		return "an unknown number of bytes"
+	case n >= 10<<30:
+		return fmt.Sprintf("%.0f GiB", f/(1<<30))
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", f/(1<<30))
+	case n >= 10<<20:
+		return fmt.Sprintf("%.0f MiB", f/(1<<20))
+	}
+	return fmt.Sprintf("%.1f MiB", f/(1<<20))
+}
+
+// behind is a watermark by how far it is behind the status.
+func (s *statusScreen) behind(watermark string) string {
+	t, err := time.Parse(time.RFC3339, watermark)
+	switch {
+	case watermark == "":
+		return "no watermark yet"
+	case err != nil || s.at.IsZero():
+		return "watermark " + watermark
+	}
+	return "watermark " + shortMS(s.at.Sub(t).Milliseconds()) + " behind, at " + moment(watermark)
+}
+
 func (s *statusScreen) feature(f *gateway.FeatureStatus) {
 	if f.Disabled != "" {
 		s.linef("feature   %-16s disabled: %s", f.Name, f.Disabled)
 		return
 	}
-	s.linef("feature   %-16s watermark %s, %s, %s", f.Name, cmp.Or(f.Watermark, "never"), count(f.Keys, "key"), count(f.OpenWindows, "open window"))
+	s.linef("feature   %-16s %s, %s, %s", f.Name, s.behind(f.Watermark), count(f.Keys, "key"), count(f.OpenWindows, "open window"))
 	s.more(fmt.Sprintf("windowed %d, late %d, excluded %d", f.Windowed, f.Late, f.Excluded))
 	// One partition alone is always the one.
 	if len(f.HeldBy) > 0 && len(f.Active)+len(f.Idle)+len(f.Stalled) > 1 {

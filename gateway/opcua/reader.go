@@ -37,6 +37,7 @@ type Reader struct {
 
 	mu     sync.Mutex // guards status
 	status Status
+	points points
 
 	// What follows belongs to Run.
 	access *access  // nil: to be discovered

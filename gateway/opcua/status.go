@@ -107,6 +107,9 @@ func (r *Reader) show() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.points.wanted.Swap(false) || r.points.list == nil || r.status.Monitored != watched {
+		r.points.list = r.listPoints()
+	}
 	r.status.Subscriptions, r.status.Monitored, r.status.Unread = len(r.byID), watched, append(unread[:len(unread):len(unread)], remarks...)
 	r.stand(Connected, r.problem(unread))
 }
