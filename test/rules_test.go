@@ -54,7 +54,7 @@ var rooms = []room{
 		"a reader brings readings to a sink and knows neither store nor uplink nor the configuration's file"},
 	{"gateway/opcua", []string{"reading", "internal/pki"}, []string{"github.com/gopcua/opcua", "github.com/rs/zerolog", "golang.org/x/"},
 		"a reader brings readings to a sink and knows neither store nor uplink nor the configuration's file"},
-	{"gateway/sim", nil, []string{"github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "golang.org/x/"},
+	{"gateway/sim", nil, []string{"github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gopcua/opcua", "golang.org/x/"},
 		"the simulated world stands outside of the gateway, or it would prove nothing about it"},
 	{"gateway", []string{"..."}, []string{"github.com/rs/zerolog", "github.com/coreos/go-systemd/v22/daemon", "github.com/prometheus/client_golang", "golang.org/x/"},
 		"the wiring uses the rooms and leaves protocols and files to them"},

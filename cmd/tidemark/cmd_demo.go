@@ -68,8 +68,9 @@ func newDemoCmd() *cobra.Command {
 		Use:   "demo",
 		Short: "Run everything in one process, against a simulated plant",
 		Long: `Run the whole gateway in one process with nothing installed and no network: a
-broker, time servers of which one lies, and machines that are late, repeat
-themselves, stamp the future, go silent and come back with a backlog. Shows the
+broker, time servers of which one lies, a controller with an OPC UA server, and
+machines that are late, repeat themselves, stamp the future, go silent and come
+back with a backlog. Shows the
 results as they come, in place on a terminal, else line by line.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -169,9 +170,9 @@ func (d *demo) config() (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	shipped := []string{"127.0.0.1:18830", "127.0.0.1:11231", "127.0.0.1:11232", "127.0.0.1:11233", "127.0.0.1:11234"}
+	shipped := []string{"127.0.0.1:18830", "opc.tcp://127.0.0.1:14840", "127.0.0.1:11231", "127.0.0.1:11232", "127.0.0.1:11233", "127.0.0.1:11234"}
 	var pairs []string
-	for i, actual := range append([]string{d.world.Broker.Addr()}, d.world.TimeServers()...) {
+	for i, actual := range append([]string{d.world.Broker.Addr(), d.world.Controller.URL()}, d.world.TimeServers()...) {
 		if !strings.Contains(string(data), shipped[i]) {
 			return nil, fmt.Errorf("demo.yaml does not name %s", shipped[i])
 		}

@@ -31,7 +31,7 @@ const (
 )
 
 func newDemoModel() *demoModel {
-	return &demoModel{cast: sim.Cast(), rows: map[string][]demoRow{}, counts: map[demoKind]int{}}
+	return &demoModel{cast: append(sim.Cast(), sim.Kiln()), rows: map[string][]demoRow{}, counts: map[demoKind]int{}}
 }
 
 // apply takes in one event, and adds to a correction what it corrects.

@@ -11,7 +11,7 @@ import (
 
 // demoIntro tells a newcomer what comes.
 var demoIntro = []string{
-	"Seven simulated machines publish to a broker, four time servers tell the time and one of them lies; between them works the whole gateway.",
+	"Seven simulated machines publish to a broker and an eighth speaks OPC UA, four time servers tell the time and one of them lies; between them works the whole gateway.",
 	"Watch windows of 10 s: provisional at first, corrected by what comes late, then closed for good. What cannot be trusted is quarantined with its reason.",
 }
 

@@ -82,9 +82,13 @@ func (r *resolving) attributes(ctx context.Context) error {
 
 func (r *resolving) dataType(t *target, dv *ua.DataValue) {
 	node, ok := value[*ua.NodeID](dv)
+	expanded, also := value[*ua.ExpandedNodeID](dv) // as some servers have it
 	switch {
 	case ok:
 		t.dataType = node
+	case also:
+		t.dataType = expanded.NodeID
+	case quality(dv).Level == 0: // one that says something else has a value all the same
 	case dv.Status == ua.StatusBadAttributeIDInvalid:
 		t.unread = "it is no variable and has no value; name the variable itself"
 	default:

@@ -25,11 +25,12 @@ type Happening struct {
 	What    string // goes after the machine's name: "goes silent"
 }
 
-// World is a broker, four time servers and the machines of Cast.
+// World is a broker, four time servers, the machines of Cast and a controller.
 type World struct {
-	Broker *Broker
-	cfg    Config
-	times  []*TimeServer
+	Broker     *Broker
+	Controller *Controller
+	cfg        Config
+	times      []*TimeServer
 
 	hushed chan struct{} // closed by Hush
 	hush   sync.Once
@@ -48,7 +49,12 @@ func New(cfg Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Broker: broker, cfg: cfg, hushed: make(chan struct{}), times: []*TimeServer{
+	controller, err := NewController(cfg.Now)
+	if err != nil {
+		broker.close()
+		return nil, err
+	}
+	w := &World{Broker: broker, Controller: controller, cfg: cfg, hushed: make(chan struct{}), times: []*TimeServer{
 		{Stratum: 1, Seed: cfg.Seed},
 		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 2000, Loss: 0.05, Seed: cfg.Seed},
 		{Stratum: 2, Offset: liarOffset, Seed: cfg.Seed},
@@ -84,6 +90,7 @@ func (w *World) Run(ctx context.Context) error {
 	defer stop()
 	world, ctx := errgroup.WithContext(ctx)
 	world.Go(func() error { return w.Broker.Run(serving) })
+	world.Go(func() error { return w.Controller.Run(serving, w.hushed) })
 	for _, s := range w.times {
 		world.Go(func() error { return s.Run(serving) })
 	}
@@ -125,6 +132,7 @@ func (w *World) play(ctx context.Context) error {
 // Close frees the ports of a world that never ran.
 func (w *World) Close() {
 	w.Broker.close()
+	w.Controller.close()
 	for _, s := range w.times {
 		s.conn.Close()
 	}
