@@ -12,7 +12,7 @@ func (c *checker) opcua(p string, o *OPCUA) {
 		u.Scheme = "opc.tcp"
 		c.fault(p+".endpoint", u.String(), "%q is no OPC UA scheme", clip(o.Endpoint.Scheme))
 	}
-	if o.Security == "none" {
+	if o.Security == "none" && !local(o.Endpoint.Hostname()) {
 		c.notice(p+".security", "the connection is neither signed nor encrypted")
 	}
 	c.login(p+".login", Login{User: o.Login.User, Password: o.Login.Password})
