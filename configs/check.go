@@ -209,9 +209,6 @@ func (c *checker) web() {
 	if c.Web.Listen == "" {
 		return
 	}
-	if c.places.given("web.listen") {
-		c.notice("web.listen", "listen has no effect in this version: there is no local page yet")
-	}
 	host, port, err := net.SplitHostPort(c.Web.Listen)
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
 		c.fault("web.listen", "", "%q is no host:port; write one such as 127.0.0.1:8080, or \"\" for no page", clip(c.Web.Listen))

@@ -49,8 +49,8 @@ func (p *pipeline) undeliverable(uplinkName string, a uplink.SetAside) {
 			e.Kind, e.Data = evidenceUnsent, reading.AppendReading(nil, r)
 		}
 		p.evidence = append(p.evidence, e)
-		p.ledger.Counts.Lost["undeliverable"]++
-		p.note(p.event(uplink.EventLoss).Str("what", "undeliverable").Str("uplink", uplinkName).
+		p.ledger.Counts.Lost[lostUndeliverable]++
+		p.note(p.event(uplink.EventLoss).Str("what", lostUndeliverable).Str("uplink", uplinkName).
 			Uint("seq", a.Record.Seq).Str("topic", a.Topic).Str("reason", a.Reason))
 	})
 }

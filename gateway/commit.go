@@ -74,6 +74,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 		record := p.arena[from:len(p.arena):len(p.arena)]
 		digest.Write(record[generationLen:])
 		p.ledger.Counts.emitted(e)
+		p.measures.emission(e)
 		if e.Kind == windowing.EmitDuplicate || e.Kind == windowing.EmitWatermark {
 			p.arena = p.arena[:from]
 			continue
@@ -91,6 +92,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 	}
 	for i := range b.Readings {
 		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
+		p.measures.reading(&b.Readings[i], b.GatewayMS)
 		p.ledger.saw(&b.Readings[i], b.Seq)
 		if b.Readings[i].Delivery.Has(reading.Released) && p.ledger.Release != nil {
 			p.ledger.Release.count(out.Outcomes[i])
@@ -210,6 +212,12 @@ func (p *pipeline) reportLosses(c *buffer.Commit) {
 			Int64("readings", l.Readings).Msg("the store had to drop what it could no longer hold: raise store.quota or shorten store.retain")
 	}
 }
+
+// lostKinds are what Lost counts.
+var lostKinds = []string{string(buffer.LossRaw), string(buffer.LossUnsent), string(buffer.LossOutbox), string(buffer.LossEvidence), lostUndeliverable}
+
+// lostUndeliverable is a record that an uplink's broker can never take.
+const lostUndeliverable = "undeliverable"
 
 // lostCount is how many records or readings a loss is of; of blocks that could not
 // be read it is not known, and each counts as one.

@@ -170,6 +170,9 @@ func (s *session) serve(ctx context.Context) error {
 
 	run(&clocks, clockCtx, s.clk.Run)
 	run(&clocks, clockCtx, s.socket.serve)
+	if s.page != nil {
+		run(&clocks, clockCtx, s.page.Run)
+	}
 	run(&pipes, pipeCtx, s.pipe.run)
 	for _, u := range s.uplinks {
 		run(&uplinks, uplinkCtx, u.run)

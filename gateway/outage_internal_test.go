@@ -328,7 +328,7 @@ func TestDayOffline(t *testing.T) {
 	slices.Sort(delays)
 	p50, p99 := delays[len(delays)/2], delays[len(delays)*99/100]
 	t.Logf("%d records waited and took %v; %d live ones meanwhile: half within %v, 99 %% within %v", waiting, took, len(delays), p50, p99)
-	if p99 > 500*time.Millisecond {
+	if p99 > took/3 { // a busy machine may stall for a while; behind the backlog it would be all of it
 		t.Errorf("live features took %v and more", p99)
 	}
 }

@@ -75,6 +75,7 @@ type pipeline struct {
 	cost           int                // readings stepped since the last checkpoint
 	snapshotLen    int                // of the last checkpoint
 	prepared       *prepared
+	measures       *measures
 	arena          []byte        // of the records of the commit that is being prepared
 	saved          time.Duration // when anything was last written
 	clockSaved     time.Duration // when the clock's anchors were
@@ -323,7 +324,14 @@ func (p *pipeline) retry(now time.Duration) (time.Duration, error) {
 func (p *pipeline) write(now time.Duration) error {
 	pr := p.prepared
 	pr.tried = now
-	switch err := p.store.Commit(&pr.commit); {
+	begin := p.clk.Now().BootNS
+	err := p.store.Commit(&pr.commit)
+	if err != nil {
+		p.measures.failures++
+	} else {
+		p.measures.commit.observe(float64(p.clk.Now().BootNS-begin) / 1e9)
+	}
+	switch {
 	case errors.Is(err, buffer.ErrFull):
 		p.health.full(err)
 		return nil

@@ -13,6 +13,7 @@ import (
 	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/gateway/mqtt"
+	"tidemark/gateway/web"
 	"tidemark/internal/pki"
 	"tidemark/reading"
 	"tidemark/uplink"
@@ -32,6 +33,7 @@ type session struct {
 	uplinks      []*sender
 	notify       *notifier
 	socket       *socket
+	page         *web.Server // nil if nobody is to be answered
 }
 
 // sender is an uplink that waits for the generation, which every record names.
@@ -101,6 +103,9 @@ func (s *session) build(opened *buffer.Opened) error {
 	if err := s.addUplinks(); err != nil {
 		return err
 	}
+	if s.cfg.Web.Listen != "" {
+		s.page = web.New(s.cfg.Web.Listen, s, s.log)
+	}
 	s.socket, err = newSocket(s)
 	return err
 }
@@ -118,7 +123,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
-		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{}, board: newBoard(), tails: &tails{},
+		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{}, measures: newMeasures(), board: newBoard(), tails: &tails{},
 	}
 	for i := range c.Features {
 		p.specs[c.Features[i].Name] = c.Features[i].Spec()
