@@ -93,7 +93,7 @@ type rejected struct {
 // Bounds of what is in memory at a time. A parcel holds up to about a thousand
 // readings, a reading takes some 200 bytes.
 const (
-	parcelQueue = 64       // parcels between the readers and the pipeline
+	parcelQueue = 16       // parcels between the readers and the pipeline
 	batchFull   = 32 << 10 // readings, marks and rejects of a batch
 )
 

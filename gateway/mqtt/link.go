@@ -51,7 +51,7 @@ type link struct {
 
 // maxQueued is how many readings and rejects may wait for the sink. Beyond that
 // the connection is not read on.
-const maxQueued = 16 << 10
+const maxQueued = 8 << 10
 
 // bytesPerReading is about the least that a reading takes of the connection, for
 // making room.
