@@ -122,37 +122,12 @@ func (d *Decoder) fields() {
 // element has it; e is its value unless that stands in a slot.
 func (d *Decoder) named(key string, e field) {
 	sub := d.route.sub
-	var id *series
-	if name, bySlot := d.names[sensorPart], sub.plan.paths[slotSensor]; key == "" && bySlot == "" {
-		if id = d.known(d.route.only, name); sub.fixed {
-			d.route.only = id
-		}
-	} else {
-		if key == "" {
-			var ok bool
-			if key, ok = d.meta(slotSensor).word(); !ok || key == "" {
-				d.missing(bySlot)
-				return
-			}
-		}
-		if len(key) > maxName {
-			d.tooLong()
-			return
-		}
-		if sub.fixed {
-			id = d.route.named[key]
-		}
-		if found := d.known(id, key); found != id {
-			if id = found; id != nil && sub.fixed {
-				d.route.remember(id)
-			}
-		}
-	}
+	id := d.sensor(key)
 	if id == nil {
 		return
 	}
 	if id.sensor < 0 && len(sub.Sensors) > 0 {
-		d.reject(reading.Unmatched, "sensor_unknown", "sensor "+id.key.sensor+" is not among sensors; add it there", d.base.ID)
+		d.reject(reading.Unmatched, "sensor_unknown", "sensor "+id.name+" is not among sensors; add it there", d.base.ID)
 		return
 	}
 	if path := sub.plan.paths[slotValue]; path != "" && (sub.naming != byKey || e.kind == nested) {
@@ -162,6 +137,40 @@ func (d *Decoder) named(key string, e field) {
 		}
 	}
 	d.value(id, id.sensor, e)
+}
+
+// sensor returns the series that key, the topic or the element names; nil, and a
+// reject, if there is none.
+func (d *Decoder) sensor(key string) *series {
+	rt := d.route
+	path := rt.sub.plan.paths[slotSensor]
+	if key == "" && path == "" {
+		id := d.known(rt.only, d.names[sensorPart])
+		if rt.sub.fixed {
+			rt.only = id
+		}
+		return id
+	}
+	if key == "" {
+		var ok bool
+		if key, ok = d.meta(slotSensor).word(); !ok || key == "" {
+			d.missing(path)
+			return nil
+		}
+	}
+	if len(key) > maxName {
+		d.tooLong()
+		return nil
+	}
+	if !rt.sub.fixed {
+		return d.known(nil, key)
+	}
+	met := rt.named[key]
+	id := d.known(met, key)
+	if id != met && id != nil {
+		rt.remember(id)
+	}
+	return id
 }
 
 // known returns the series of a sensor: id, if that is it still. It is nil, and
@@ -205,7 +214,7 @@ func (d *Decoder) value(id *series, sensor int, v field) {
 func (d *Decoder) sample(id *series, rule *valueRule, unit string, v field) {
 	value, level, f := rule.read(v)
 	if f.code != "" {
-		d.reject(reading.Malformed, f.code, "value of sensor "+id.key.sensor+" is "+short(v.raw())+": "+f.hint, d.base.ID)
+		d.reject(reading.Malformed, f.code, "value of sensor "+id.name+" is "+short(v.raw())+": "+f.hint, d.base.ID)
 		return
 	}
 	d.out.Readings = append(d.out.Readings, d.base)

@@ -217,10 +217,17 @@ func FuzzFormats(f *testing.F) {
 		`{"id":"m","dt":0.5,"blocks":[{"t0":1,"x":[1,2],"y":[3]}]}`} {
 		f.Add([]byte(s))
 	}
-	used := decoder(f, formatSubs...)
+	with := func(t testing.TB) *mqtt.Decoder {
+		d, err := mqtt.NewDecoder(mqtt.Config{Input: "in", Subscriptions: formatSubs, Presence: []mqtt.Presence{{Topic: "status/{device}"}, {Topic: "state/{device}", Path: "online", Gone: []string{"false"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	used := with(f)
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		fresh := decoder(t, formatSubs...)
-		for _, topic := range []string{"plain/a/b", "csv/a", "headed/a", "influx", "influx/value", "senml", "senml/parts", "wave/a/b", "step/a"} {
+		fresh := with(t)
+		for _, topic := range []string{"status/d", "state/d", "plain/a/b", "csv/a", "headed/a", "influx", "influx/value", "senml", "senml/parts", "wave/a/b", "step/a"} {
 			same(t, fresh, used, topic, payload)
 		}
 	})

@@ -120,7 +120,7 @@ func (r *route) remember(id *series) {
 	if r.named == nil || len(r.named) >= maxNamed {
 		r.named = map[string]*series{}
 	}
-	r.named[id.key.sensor] = id
+	r.named[id.name] = id
 }
 
 // How many topics are remembered, twice over, and sensors of one of them. Beyond

@@ -9,7 +9,7 @@ import (
 
 // series is a sensor that was met before, with what is known of it.
 type series struct {
-	key    seriesKey
+	name   string // of the sensor, as the source has it
 	tag    reading.Tag
 	sensor int // in the subscription's Sensors; -1 if not listed
 	// specimens, if not empty, are the asset's lifecycles with a tag each, in
@@ -99,7 +99,7 @@ func (t *seriesTable) sweep() bool {
 func (t *seriesTable) newSeries(k seriesKey) *series {
 	asset := t.assets[k.asset]
 	name := reading.Series{Input: t.input, Asset: k.asset, Device: k.device, Lifecycle: k.lifecycle, Sensor: k.sensor}
-	s := &series{key: k, sensor: -1}
+	s := &series{name: k.sensor, sensor: -1}
 	if alias, ok := asset.Aliases[k.sensor]; ok {
 		name.Sensor = alias
 	}

@@ -41,7 +41,7 @@ func (s *subscription) declareWaveform() error {
 func (d *Decoder) waveform(id *series, rule *valueRule, unit string, v field) {
 	step, ok := d.step()
 	if !ok {
-		d.reject(reading.Malformed, "no_rate", "the waveform of sensor "+id.key.sensor+" has no rate or step above 0; send it, or mend waveform", d.base.ID)
+		d.reject(reading.Malformed, "no_rate", "the waveform of sensor "+id.name+" has no rate or step above 0; send it, or mend waveform", d.base.ID)
 		return
 	}
 	start, event := d.base.Source, d.base.ID

@@ -22,6 +22,7 @@ func TestDevicesAsTheySpeak(t *testing.T) {
 	s := newSite(t, newBroker(t), `
       subscribe:
         - {topic: "json/{asset}/{sensor}", time: {path: ts, unit: ms}, id: {path: id}, value: {path: v}}
+        - {topic: "seq/{asset}/{sensor}", time: {path: ts, unit: ms}, seq: {path: n}, value: {path: v}}
         - {topic: "array/{asset}/{sensor}", each: "@this", time: {path: ts, unit: ms}, value: {path: v, type: number}}
         - {topic: "plain/{asset}/{sensor}", format: plain, value: {map: {ON: 1}}}
         - {topic: "csv/{asset}", format: csv, csv: {columns: [ts, a, b]}, time: {path: ts, unit: ms}}
@@ -49,9 +50,20 @@ func TestDevicesAsTheySpeak(t *testing.T) {
 		publish{Topic: "senml/a", Payload: fmt.Sprintf(`[{"bn":"s:","bt":%d.%03d,"n":"t","v":20,"u":"Cel"},{"n":"h","v":50,"u":"%%RH"}]`, ms/1000, ms%1000)},
 		publish{Topic: "wave/a/accel", Payload: fmt.Sprintf(`{"t0":%d,"y":[0.5,-0.5,1e-3]}`, ms)},
 	)
+	// A sequence of 8 bits that wraps, repeats one message as it was, and begins
+	// again at 0 after a restart of the device; and a value without a time that is the
+	// same as before and counts again.
+	for i, n := range []int{254, 255, 0, 0, 1, 0, 1} {
+		at := i
+		if i >= 3 {
+			at-- // the second 0 is the first one again
+		}
+		py.publish(publish{Topic: "seq/a/wraps", Payload: fmt.Sprintf(`{"ts":%d,"n":%d,"v":5}`, ms+int64(at), n)})
+	}
+	py.publish(publish{Topic: "plain/a/valve", Payload: "ON"})
 	// One of the two instants is a repetition; the seconds go into quarantine, the
 	// 10 MB are refused unread.
-	s.counts(t, map[string]int{"accepted": 3 + 3 + 1 + 4 + 1 + 2 + 3, "duplicate": 1, "quarantined": 1, "malformed": 1})
+	s.counts(t, map[string]int{"accepted": 3 + 3 + 2 + 4 + 1 + 2 + 3 + 6, "duplicate": 2, "quarantined": 1, "malformed": 1})
 	got := s.tags(t)
 	for name, want := range map[string]string{"a/beyond": "9007199254740993", "a/most": "18446744073709551615", "a/nan": "3", "a/valve": "1",
 		"a/a": "2.5", "a/f": "-12", "a/s:t": "20", "a/accel": "0.001"} {
