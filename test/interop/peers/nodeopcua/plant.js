@@ -121,10 +121,21 @@ function types(plant, root) {
   });
   const range = plant.space.constructExtensionObject(plant.space.findDataType("Range"), { low: -1, high: 7 });
   variable(plant, parent, "Structure", "Types.Structure", "Range", range, { value: { dataType: DataType.ExtensionObject, value: range } });
+  own(plant, parent);
   plant.ns.addVariable({ componentOf: parent, browseName: "Null", nodeId: "s=Types.Null", dataType: "Double" });
   plant.ns.addVariable({
     componentOf: parent, browseName: "Enumeration", nodeId: "s=Types.Enumeration", dataType: "ServerState", value: { dataType: DataType.Int32, value: 1 },
   });
+}
+
+// own has a structure of the server's own, with an enumeration and structures in it.
+function own(plant, parent) {
+  const types = plant.space.getNamespaceIndex("urn:tidemark:test:types");
+  const weld = plant.space.constructExtensionObject(plant.space.findDataType("Weld", types), {
+    number: 4294967295, phase: 2, good: true, operator: "M. Kühn",
+    points: [{ force: 1.5, travel: 0.25 }, { force: 2.5, travel: 0.5 }],
+  });
+  variable(plant, parent, "Weld", "Types.Weld", `ns=${types};i=1020`, weld, { value: { dataType: DataType.ExtensionObject, value: weld } });
 }
 
 function many(plant, root, { many: count, manyEvery }) {

@@ -65,6 +65,7 @@ async function main() {
     buildInfo: { productName: "plant", buildNumber: "1", buildDate: new Date(0) },
     serverCapabilities: { maxSessions: 50, maxSubscriptions: 200, maxMonitoredItems: 200000 },
     maxConnectionsPerEndpoint: 50,
+    nodeset_filename: [opcua.nodesets.standard, path.join(__dirname, "types.xml")],
     registerServerMethod: opcua.RegisterServerMethod.HIDDEN,
     disableDiscovery: true,
   });
