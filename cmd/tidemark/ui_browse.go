@@ -85,9 +85,9 @@ func clipText(s string, most int) string {
 // as comments in it.
 func printTagFile(w io.Writer, v *browseView) error {
 	c := csv.NewWriter(w)
-	rows := [][]string{{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every"}}
+	rows := [][]string{{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every", "alarm_after"}}
 	for _, n := range v.Chosen {
-		rows = append(rows, []string{n.Place, n.Asset, n.Device, n.Sensor, n.Unit, "", ""})
+		rows = append(rows, []string{n.Place, n.Asset, n.Device, n.Sensor, n.Unit, "", "", ""})
 	}
 	if err := c.WriteAll(rows); err != nil {
 		return err
