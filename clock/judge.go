@@ -13,8 +13,8 @@ type judgement struct {
 	ti    int64
 	ts    int64
 	theta Interval
-	// settled skips the relative rules: the time is the gateway's own or corrected
-	// by a measurement.
+	// settled skips what was measured of the source: the time is the gateway's own
+	// or corrected by that.
 	settled bool
 	bound   int64 // E_e of a settled time
 }
@@ -245,10 +245,10 @@ func (j *judgement) correct(verdict reading.SourceVerdict) bool {
 
 // lead is steps 5 and 6: the time against the gateway's own.
 func (j *judgement) lead() reading.Reason {
-	if j.settled || j.g.Policy == reading.PolicyTrusted {
+	if j.g.Policy == reading.PolicyTrusted || j.v.Basis == reading.BasisCorrected && j.settled {
 		return reading.OK
 	}
-	lead, e, leap := j.ts-j.ti, j.g.BoundNS, j.leap()
+	lead, e, leap := j.ts-j.ti, j.g.BoundNS, j.leap() // of the gateway's own time 0
 	r := reading.OK
 	switch {
 	case lead-e-leap > j.g.FutureNS:

@@ -94,6 +94,7 @@ type readingGiven struct {
 	State      string          `json:"gw_state"`
 	EgNS       *int64          `json:"E_g_ns"`
 	TrustLocal bool            `json:"trust_local"`
+	Trust      string          `json:"trust"` // as clock.trust has it
 	TS         json.RawMessage `json:"t_s"`
 	Raw        json.RawMessage `json:"raw"`
 	Unit       string          `json:"unit"`
@@ -175,7 +176,7 @@ func (g readingGiven) given() (out Given, err error) {
 		return fail("t_i", errors.Join(errors.New("needs a time"), err))
 	}
 	out = Given{
-		IngestNS: ti.NS, RetroNS: g.RetroNS, BoundNS: orElse(g.EgNS, noBound), LocalTrust: g.TrustLocal, LeapWindow: g.LeapWindow,
+		IngestNS: ti.NS, RetroNS: g.RetroNS, BoundNS: orElse(g.EgNS, noBound), LocalTrust: g.TrustLocal || g.Trust == "local", LeapWindow: g.LeapWindow,
 		TZAssumed: g.TZAssumed, ZoneMin: g.TZMinutes,
 		Source: Interval{orElse(g.ThetaLoNS, Unmeasured.LoNS), orElse(g.ThetaHiNS, Unmeasured.HiNS)},
 		Server: Interval{orElse(g.ServerThetaLoNS, Unmeasured.LoNS), orElse(g.ServerThetaHiNS, Unmeasured.HiNS)},
