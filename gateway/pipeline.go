@@ -70,6 +70,7 @@ type pipeline struct {
 	events         []buffer.Record   // waiting for the next commit
 	evidence       []buffer.Evidence // likewise
 	resolve        resolver
+	repeats        repeats            // of what was in quarantine at the start
 	pendingInBatch int                // readings of this batch that wait for a second verdict
 	catching       map[string]catcher // by input
 	cost           int                // readings stepped since the last checkpoint
@@ -179,6 +180,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 		p.parcels++
 	}
 	p.taken[pc.Input] += uint64(len(pc.Readings) + len(pc.Rejects))
+	p.dropRepeats(&pc)
 	at := len(p.batch.Readings)
 	for _, m := range pc.Marks {
 		p.readerMark(m, at)

@@ -207,3 +207,30 @@ func TestReleaseByAnotherPolicy(t *testing.T) {
 		t.Errorf("under use_ingest: %+v", r)
 	}
 }
+
+// What a broker sends again after a crash is in quarantine once.
+func TestRedeliveredReadingsAreInQuarantineOnce(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, store, "local")
+	now := b.clk.Now().WallNS
+	old := now - 30*dayNS
+	b.bring(old, old) // the same twice is two
+	b.end()
+
+	b = start(t, store, "local")
+	again := func(ns ...int64) {
+		b.delivery = reading.Redelivered
+		b.bring(ns...)
+		b.delivery = 0
+	}
+	again(old, now, old+1)
+	again(old)
+	again(old)   // one more than there were
+	b.bring(old) // and one that is new
+	if got := b.groups(Selection{})["in a TOO_OLD"]; got != 5 {
+		t.Errorf("%d in quarantine, want 2 of before and 3 new ones", got)
+	}
+	if c := b.counts(); c.Received != 8 || c.Duplicate != 2 || c.Accepted != 1 || c.Quarantined != 5 {
+		t.Errorf("%+v", c)
+	}
+}

@@ -138,6 +138,9 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	if err := p.board.restore(s.store, rec.seq); err != nil {
 		return nil, err
 	}
+	if p.repeats, err = restoreRepeats(s.store, rec.seq); err != nil {
+		return nil, err
+	}
 	if rec.mismatch != 0 {
 		p.emitAnew(rec)
 	}

@@ -28,6 +28,8 @@ type bench struct {
 	ended chan error
 	acked *acknowledged
 	token uint64
+
+	delivery reading.Delivery // of what is brought
 }
 
 // acknowledged is a source that remembers what it was told.
@@ -121,7 +123,7 @@ func (b *bench) bring(sourceNS ...int64) {
 	for _, ns := range sourceNS {
 		pc.Readings = append(pc.Readings, reading.Reading{
 			Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "a", Sensor: "temp"}), Value: reading.IntValue(1),
-			Source: sourceTime(ns), ServerNS: reading.NoTime, IngestNS: now.WallNS,
+			Source: sourceTime(ns), ServerNS: reading.NoTime, IngestNS: now.WallNS, Delivery: b.delivery,
 			Stamp: reading.Stamp{Clock: now.Segment, IngestBound: now.Bound()},
 		})
 	}
