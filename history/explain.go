@@ -69,7 +69,7 @@ func Explain(ctx context.Context, j Journal, q Question) (*Explanation, error) {
 	if x.info, err = j.Info(ctx); err != nil {
 		return nil, err
 	}
-	if x.config, err = windowing.DecodeConfig(x.info.Config); err != nil {
+	if x.config, err = x.info.engineConfig(); err != nil {
 		return nil, err
 	}
 	for _, part := range []func(context.Context) error{x.choose, x.survey, x.step, x.afterwards} {

@@ -116,3 +116,13 @@ func TestLatestWindowAndThoseBefore(t *testing.T) {
 		t.Errorf("the open window waits for %+v", p)
 	}
 }
+
+func TestNothingToExplainYet(t *testing.T) {
+	m := &memory{info: history.Info{First: 1, Next: 1}}
+	if _, err := history.Explain(t.Context(), m, history.Question{Asset: "press", Sensor: "a", AtMS: reading.NoTime}); !errors.Is(err, history.ErrEmpty) {
+		t.Errorf("explain: %v", err)
+	}
+	if _, err := history.Reconcile(t.Context(), m, everything, nil, nil); !errors.Is(err, history.ErrEmpty) {
+		t.Errorf("reconcile: %v", err)
+	}
+}

@@ -2,9 +2,11 @@ package history
 
 import (
 	"context"
+	"errors"
 
 	"tidemark/buffer"
 	"tidemark/reading"
+	"tidemark/windowing"
 )
 
 // Journal is what is read here: the blocks of a running gateway or of a store at
@@ -39,6 +41,17 @@ type Info struct {
 
 // Complete reports whether nothing was ever dropped.
 func (i *Info) Complete() bool { return i.First <= 1 && len(i.Gaps) == 0 }
+
+// ErrEmpty is the answer about a journal in which nothing has been committed yet.
+var ErrEmpty = errors.New("the journal is empty: nothing has been committed yet")
+
+// engineConfig reads the configuration in force.
+func (i *Info) engineConfig() (*windowing.Config, error) {
+	if len(i.Config) == 0 {
+		return nil, ErrEmpty
+	}
+	return windowing.DecodeConfig(i.Config)
+}
 
 // decode reads a block's batch.
 func decode(b *buffer.Block) (*reading.Batch, error) { return reading.DecodeBatch(b.Data) }

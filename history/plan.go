@@ -31,7 +31,7 @@ const planRuns = 1 << 15
 
 // sliceReadings is about how many readings a slice holds at most; tests make it
 // small.
-var sliceReadings int64 = 1_000_000
+var sliceReadings int64 = 2_000_000
 
 // read fills the plan from the blocks' headers.
 func (p *plan) read(ctx context.Context, j Journal, info *Info) error {
@@ -90,14 +90,17 @@ func (p *plan) upTo(from, reach, size, longest int64) int64 {
 	return from + length
 }
 
-// count is how many readings the blocks hold that reach into [low, high).
-func (p *plan) count(low, high int64) (n int64) {
+// count estimates how many readings have event times in [low, high): those of a run
+// are taken to be spread evenly.
+func (p *plan) count(low, high int64) int64 {
+	n := 0.0
 	for i := range p.runs {
 		if r := &p.runs[i]; r.min < high && r.max >= low {
-			n += r.readings
+			inside := min(r.max+1, high) - max(r.min, low)
+			n += float64(r.readings) * float64(inside) / float64(r.max+1-r.min)
 		}
 	}
-	return n
+	return int64(n)
 }
 
 // next is the earliest event time after at that a block may hold; beyond every one

@@ -45,14 +45,14 @@ type ProgressFunc func(doneMS, totalMS int64)
 // fn with every window that has readings or held values, by slices of event time, in one order for
 // one journal. Nothing is told to the gateway.
 //
-// What is rebuilt is one slice at a time: memory is that of an engine with a
+// What is rebuilt is one slice at a time: memory is that of an engine with two
 // million readings' windows, whatever the journal holds.
 func Reconcile(ctx context.Context, j Journal, what Rebuilding, progress ProgressFunc, fn func(Reconciled) error) (*Info, error) {
 	info, err := j.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	config, err := windowing.DecodeConfig(info.Config)
+	config, err := info.engineConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,11 @@ func createOutput(file string, stdout io.Writer) (io.Writer, func() error, error
 		w := bufio.NewWriterSize(stdout, 64<<10)
 		return w, w.Flush, nil
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	flag := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		flag = os.O_WRONLY // a device or a pipe
+	}
+	f, err := os.OpenFile(file, flag, 0o644)
 	if err != nil {
 		if errors.Is(err, os.ErrExist) {
 			return nil, nil, fmt.Errorf("%s is there already: name another file, or remove it", file)
