@@ -246,10 +246,12 @@ func (u *sender) run(ctx context.Context) error {
 }
 
 func (u *sender) status() UplinkStatus {
+	box := u.pipe.store.Outbox(u.name)
 	if up := u.up.Load(); up != nil {
-		return newUplinkStatus(up.Status())
+		return newUplinkStatus(up.Status(), box.WaitingBlocks())
 	}
-	return UplinkStatus{Name: u.name, State: "waiting", Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
+	w, _ := box.Waiting() // a store that cannot be read says so elsewhere
+	return UplinkStatus{Name: u.name, State: "waiting", Backlog: w.Records, RawBlocks: box.WaitingBlocks(), Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
 }
 
 func rfc3339(ns int64) string {

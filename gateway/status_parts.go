@@ -42,6 +42,7 @@ type UplinkStatus struct {
 	LastAck    string `json:"last_ack"`    // wall time of the last PUBACK; empty before the first
 	InFlight   int    `json:"in_flight"`   // sent and not answered
 	Backlog    int64  `json:"backlog"`     // records not delivered
+	RawBlocks  int64  `json:"raw_blocks"`  // journal blocks whose readings are not delivered, if the uplink takes readings
 	Sent       uint64 `json:"sent"`        // since the start, every sending counted
 	Resent     uint64 `json:"resent"`      // of these, sent before
 	SetAside   uint64 `json:"set_aside"`   // records that the broker can never take
@@ -49,9 +50,9 @@ type UplinkStatus struct {
 	ReceiveMax int    `json:"receive_max"` // records in flight that the broker allows
 }
 
-func newUplinkStatus(s uplink.Status) UplinkStatus {
+func newUplinkStatus(s uplink.Status, rawBlocks int64) UplinkStatus {
 	u := UplinkStatus{
-		Name: s.Name, State: s.State.String(), Reason: s.Reason, InFlight: s.InFlight, Backlog: s.Backlog,
+		Name: s.Name, State: s.State.String(), Reason: s.Reason, InFlight: s.InFlight, Backlog: s.Backlog, RawBlocks: rawBlocks,
 		Sent: s.Sent, Resent: s.Resent, SetAside: s.SetAside, Failures: s.Failures, ReceiveMax: s.ReceiveMax,
 	}
 	if s.LastAckNS != 0 {

@@ -28,6 +28,7 @@ type broker struct {
 
 	mu     sync.Mutex
 	server *mqtt.Server
+	anchor net.Conn
 	got    []published
 }
 
@@ -74,17 +75,39 @@ func (b *broker) start() {
 		b.t.Fatal(err)
 	}
 	b.mu.Lock()
-	b.server = s
+	b.server, b.anchor = s, b.moor()
 	b.mu.Unlock()
+}
+
+// moor connects a client that stays: mochi counts its clients in a way that the
+// race detector takes offence at if the first one comes while the server closes.
+func (b *broker) moor() net.Conn {
+	if b.login != nil {
+		return nil
+	}
+	c, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("\x10\x12\x00\x04MQTT\x04\x02\x00\x00\x00\x06anchor")); err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 4)); err != nil { // CONNACK
+		b.t.Fatal(err)
+	}
+	return c
 }
 
 func (b *broker) stop() {
 	b.mu.Lock()
-	s := b.server
-	b.server = nil
+	s, anchor := b.server, b.anchor
+	b.server, b.anchor = nil, nil
 	b.mu.Unlock()
 	if s != nil {
 		s.Close()
+	}
+	if anchor != nil {
+		anchor.Close()
 	}
 }
 

@@ -128,7 +128,7 @@ func (o *outbox) Waiting() int64 {
 // quick is a configuration without long waits.
 func quick() uplink.Config {
 	return uplink.Config{
-		Name: "plant", ClientID: "tidemark-line-3", AckTimeout: 300 * time.Millisecond, ConnectTimeout: time.Second,
+		Name: "plant", ClientID: "tidemark-line-3", ConnectTimeout: 5 * time.Second,
 		BackoffMin: 5 * time.Millisecond, BackoffMax: 40 * time.Millisecond, DrainTimeout: 3 * time.Second,
 		Clock: func() (int64, reading.ClockState) { return at("2026-01-01T12:00:00Z"), reading.ClockSynchronized },
 	}
@@ -474,7 +474,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	p := startProxy(t, b.addr)
 	src := newOutbox()
 	cfg := quick()
-	cfg.URL = p.url()
+	cfg.URL, cfg.AckTimeout = p.url(), 300*time.Millisecond
 	u, stop := run(t, cfg, src, nil)
 	eventually(t, "online", func() bool { return u.Status().LastAckNS != 0 })
 	p.setHole(true)

@@ -251,7 +251,11 @@ func (s *statusScreen) feature(f *gateway.FeatureStatus) {
 }
 
 func (s *statusScreen) uplink(u *gateway.UplinkStatus) {
-	s.linef("uplink    %-16s %s, backlog %d, in flight %d, %s", u.Name, u.State, u.Backlog, u.InFlight, s.ago("acknowledgement", u.LastAck))
+	raw := ""
+	if u.RawBlocks > 1 { // one is always on its way
+		raw = fmt.Sprintf(" and the readings of %d blocks", u.RawBlocks)
+	}
+	s.linef("uplink    %-16s %s, backlog %d%s, in flight %d, %s", u.Name, u.State, u.Backlog, raw, u.InFlight, s.ago("acknowledgement", u.LastAck))
 	if !s.told("uplink "+u.Name, u.Reason) {
 		s.more(u.Reason)
 	}

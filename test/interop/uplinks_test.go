@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eclipse/paho.golang/paho"
 )
 
 // sent is what these tests look at of a record.
@@ -103,6 +106,22 @@ func TestUplinksChoose(t *testing.T) {
 	}
 	<-played
 	distinct := w.settled(t, p, start, device.tick(start), anyRevision)
+	for _, r := range []send{{taken: -time.Hour, id: "late"}, {taken: 24 * time.Hour, id: "ahead"}} {
+		r.sensor = "s01"
+		if err := device.send(t.Context(), start, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := device.client.Publish(t.Context(), &paho.Publish{Topic: "line/press-1/d1/s01", QoS: 1, Payload: []byte("{")}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, func() error {
+		all := records(t, plain.heard())
+		if count(all, "late") == 0 || count(all, "quarantine") == 0 {
+			return errors.New("no late reading, or none in quarantine")
+		}
+		return nil
+	})
 	idle := func() error {
 		st, err := w.gateway.status()
 		if err != nil {
@@ -190,7 +209,7 @@ func TestUplinksChoose(t *testing.T) {
 	}
 	valid := satisfySchemas(t, plain, final, raw, batched)
 	t.Logf("%d readings; valid: %v", distinct, valid)
-	for _, kind := range []string{"feature", "closed", "definition", "raw", "batch", "status", "event/config"} {
+	for _, kind := range []string{"feature", "closed", "late", "quarantine", "definition", "raw", "batch", "status", "event/config"} {
 		if valid[kind] == 0 {
 			t.Errorf("no record of type %s came", kind)
 		}
