@@ -17,6 +17,7 @@ type device struct {
 	t     *testing.T
 	in    io.WriteCloser
 	lines chan map[string]any
+	heard []map[string]any // messages that came before an answer
 	cmd   *exec.Cmd
 }
 
@@ -115,16 +116,26 @@ func (d *device) do(command string, argument any) {
 	}
 	for {
 		answer := d.line(60 * time.Second)
-		if answer == nil {
+		switch {
+		case answer == nil:
 			d.t.Fatalf("device: no answer to %s (was .ci/run peers run?)", command)
-		}
-		if answer["failed"] != nil {
+		case answer["failed"] != nil:
 			d.t.Fatalf("device: %s: %v", command, answer["failed"])
-		}
-		if answer["done"] == command {
+		case answer["done"] == command:
 			return
 		}
+		d.heard = append(d.heard, answer)
 	}
+}
+
+// message is the next message on a subscription, nil if there is none in time.
+func (d *device) message(within time.Duration) map[string]any {
+	if len(d.heard) > 0 {
+		m := d.heard[0]
+		d.heard = d.heard[1:]
+		return m
+	}
+	return d.line(within)
 }
 
 // line is the next line that the device says, nil if there is none in time.

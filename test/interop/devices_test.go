@@ -110,11 +110,11 @@ func TestSparkplugEdgeNode(t *testing.T) {
 	}
 	node.publish(data(2, metric{Alias: 12, Type: "Double", Value: 6.5}, metric{Alias: 12, Type: "Double", Value: 4, Timestamp: at(-2 * time.Second), IsHistorical: true}))
 	s.counts(t, map[string]int{"accepted": 14})
-	if l := node.line(time.Second); l != nil {
+	if l := node.message(time.Second); l != nil {
 		t.Errorf("asked without a reason: %v", l)
 	}
 	node.publish(data(9, metric{Alias: 12, Type: "Double", Value: 7})) // 3 to 8 are missing
-	request := node.line(20 * time.Second)
+	request := node.message(20 * time.Second)
 	if request == nil || request["topic"] != "spBv1.0/g/NCMD/edge" || !strings.Contains(fmt.Sprint(request["metrics"]), "Node Control/Rebirth type:Boolean value:true") {
 		t.Fatalf("after a gap the node heard %v", request)
 	}
