@@ -49,7 +49,7 @@ archive() {
   install -m 644 systemd/tidemark.service "$root/lib/systemd/system/"
   install -m 644 systemd/sysusers.conf "$root/lib/sysusers.d/tidemark.conf"
   install -m 644 systemd/tmpfiles.conf "$root/lib/tmpfiles.d/tidemark.conf"
-  install -m 644 configs/alerts.yaml "$root/share/tidemark/"
+  install -m 644 configs/alerts.yaml configs/mosquitto.conf configs/mosquitto.acl "$root/share/tidemark/"
   cp -r uplink/schema "$root/share/tidemark/"
   cp -r dist/share/man dist/share/completion dist/share/doc "$root/share/"
   tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \

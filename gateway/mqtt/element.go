@@ -179,7 +179,7 @@ func (d *Decoder) known(id *series, sensor string) *series {
 	if id == nil || id.forgotten {
 		n := d.names
 		if id = d.router.series(seriesKey{d.route.sub, n[assetPart], n[devicePart], n[lifecyclePart], sensor}); id == nil {
-			d.reject(reading.Unmatched, "too_many_series", "sensor "+short(sensor)+" is one more than the "+
+			d.reject(reading.Unmatched, tooManySeries, "sensor "+short(sensor)+" is one more than the "+
 				strconv.Itoa(d.router.maxSeries)+" that this input may have; is the topic or the sensor's name something that changes all the time? else raise max_series", d.base.ID)
 			return nil
 		}

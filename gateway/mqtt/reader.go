@@ -53,6 +53,7 @@ type Reader struct {
 	greeted    bool  // it was said that the input is connected
 	arrivalNS  int64 // of the last message, boot line
 	ackNS      int64 // when acknowledgements last went out, boot line
+	crowdedNS  int64 // 1 + when a series was last refused, boot line; 0: never
 	status     Status
 	refusals   map[string]string // by filter: why there is no subscription
 }
@@ -162,6 +163,8 @@ func (r *Reader) Status() Status {
 				break
 			}
 		}
+	case r.crowded(now):
+		s.Problem = fmt.Sprintf("readings of sensors beyond %d are refused; is a level of the topic or a name in the payload something that changes all the time? else raise max_series", r.cfg.MaxSeries)
 	case r.window.small():
 		s.Problem = fmt.Sprintf("the broker sends only %d messages before it waits for their commit; raise what it allows a client in flight (mosquitto: max_inflight_messages) to %d", r.window.limit, r.window.ceiling)
 	}
@@ -216,7 +219,19 @@ func (r *Reader) take(l *link) {
 	signal(r.wake)
 }
 
+// crowdedFor is how long the refusal of a series is shown.
+const crowdedFor = 10 * time.Minute
+
+// crowded reports whether the input has had more series than it may have lately.
+// The lock is held.
+func (r *Reader) crowded(now int64) bool {
+	return r.crowdedNS > 0 && now-r.crowdedNS < int64(crowdedFor)
+}
+
 func (r *Reader) count(l *link) {
+	if slices.ContainsFunc(l.parcel.Rejects, func(j reading.Reject) bool { return j.Reason == tooManySeries }) {
+		r.crowdedNS = l.at.BootNS + 1
+	}
 	r.status.Messages += uint64(l.messages)
 	r.status.Redelivered += uint64(l.redelivered)
 	r.status.Readings += uint64(len(l.parcel.Readings))

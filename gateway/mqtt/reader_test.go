@@ -372,6 +372,23 @@ func TestStallIsLearnt(t *testing.T) {
 	}
 }
 
+// What a hostile or mistaken topic brings is refused, and shown for a while.
+func TestTooManySeriesAreShown(t *testing.T) {
+	b := newBroker(t)
+	clk := newHandClock()
+	r, s, _ := startAt(t, b.url(), clk, func(c *mqtt.Config) {
+		c.MaxSeries, c.Subscriptions = 1, []mqtt.Subscription{{Topic: "in/{sensor}", Format: mqtt.Plain}}
+	})
+	p := b.accept(false)
+	p.publish(qos1, 1, "1")
+	p.send(packet(qos1, 2, "in/e", "1"))
+	s.collect(t, 1)
+	eventually(t, "shown", func() bool { return strings.Contains(r.Status().Problem, "beyond 1 are refused") })
+	if clk.advance(10*time.Minute + 1); r.Status().Problem != "" {
+		t.Errorf("still %q", r.Status().Problem)
+	}
+}
+
 func TestReceiveMaximumIsAStall(t *testing.T) {
 	b := newBroker(t)
 	var stalls atomic.Int32

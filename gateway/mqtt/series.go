@@ -54,6 +54,9 @@ type seriesTable struct {
 	swept     int64 // epoch of the last sweep
 }
 
+// tooManySeries is the reason of a reading whose series has no room.
+const tooManySeries = "too_many_series"
+
 // forgetAfter is at least how long a series is remembered; at most twice that.
 const forgetAfter = 24 * time.Hour
 

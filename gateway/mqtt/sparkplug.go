@@ -83,7 +83,7 @@ func (f *sparkplugFormat) read(d *Decoder) {
 	}
 	e := f.edges.node(from)
 	if e == nil {
-		d.reject(reading.Unmatched, "too_many_series", "there are more edge nodes and metrics than the sensors that this input may have; raise max_series", "")
+		d.reject(reading.Unmatched, tooManySeries, "there are more edge nodes and metrics than the sensors that this input may have; raise max_series", "")
 		return
 	}
 	if kind == "NDEATH" {
@@ -118,7 +118,7 @@ func (f *sparkplugFormat) birth(d *Decoder, e *edge, from origin, p *spPayload) 
 		case len(m.name) > maxName:
 			d.malformed("name_too_long", "the name of a metric has more than "+strconv.Itoa(maxName)+" bytes")
 		case i >= room:
-			d.reject(reading.Unmatched, "too_many_series", "metric "+short(m.name)+" is one more than the sensors that this input may have; raise max_series", "")
+			d.reject(reading.Unmatched, tooManySeries, "metric "+short(m.name)+" is one more than the sensors that this input may have; raise max_series", "")
 		default:
 			e.learn(from.device, m)
 		}
