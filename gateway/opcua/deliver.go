@@ -31,9 +31,13 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 	}
 	var p reading.Parcel
 	var over string
+	before := r.overflow.total
 	for _, d := range m.data {
 		switch n := d.Value.(type) {
 		case *ua.DataChangeNotification:
+			if p.Readings == nil {
+				p.Readings = make([]reading.Reading, 0, min(len(n.MonitoredItems), spillAt))
+			}
 			for _, v := range n.MonitoredItems {
 				if v.Value == nil || int(v.ClientHandle) >= len(r.plan) {
 					continue
@@ -55,6 +59,7 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 		}
 	}
 	sub.delivered = m.seq
+	sub.overflowed = sub.overflowed || r.overflow.total != before
 	r.publishedAt(sub, m.publishNS)
 	r.count(m)
 	if err := r.send(ctx, p, true); err != nil {
@@ -117,16 +122,7 @@ func (r *Reader) send(ctx context.Context, p reading.Parcel, whole bool) error {
 	if err := r.sink.Deliver(ctx, p); err != nil {
 		return &sinkError{err}
 	}
-	r.blocked(r.clk.Now().BootNS - begin.BootNS)
 	return nil
-}
-
-// blocked notes that the gateway was full for so long, in which nobody listened
-// to the server: its silence meanwhile is ours.
-func (r *Reader) blocked(ns int64) {
-	for _, sub := range r.subs {
-		sub.heardNS += ns
-	}
 }
 
 func (r *Reader) count(m *message) {
@@ -142,7 +138,7 @@ func (r *Reader) count(m *message) {
 func (r *Reader) position() *position {
 	p := &position{startNS: r.startNS, plan: r.planSum, subs: make([]subPosition, len(r.subs))}
 	for i, sub := range r.subs {
-		p.subs[i] = subPosition{id: sub.id, seq: sub.delivered, seenNS: sub.seenNS, filling: sub.filling, publishing: sub.pace.publishing, keepAlive: sub.pace.keepAlive}
+		p.subs[i] = subPosition{id: sub.id, seq: sub.delivered, seenNS: sub.seenNS, filling: sub.filling, shallow: sub.shallow, publishing: sub.pace.publishing, keepAlive: sub.pace.keepAlive}
 	}
 	for _, m := range r.plan {
 		if !m.watched {
@@ -179,7 +175,8 @@ func overflowed(dv *ua.DataValue) bool {
 
 // overflow gathers what the server's queues dropped, for one record a minute.
 type overflow struct {
-	values uint64
+	total  uint64
+	values uint64 // of them, since the last record
 	place  string
 	fromNS int64
 	toNS   int64
@@ -194,6 +191,7 @@ func (o *overflow) note(m *monitored, dv *ua.DataValue) {
 		o.place, o.fromNS = m.place, m.last.sourceNS
 	}
 	o.values++
+	o.total++
 	o.toNS = wallNS(dv.SourceTimestamp)
 }
 
@@ -207,6 +205,6 @@ func (o *overflow) due(now Instant) []reading.Gap {
 		Reason: "overflow", Place: o.place, FromNS: o.fromNS, ToNS: o.toNS, AtNS: now.WallNS,
 		Detail: fmt.Sprintf("the server's queue dropped values %d times, the first at this node: raise sampling, lower publishing, or give the node a deadband", o.values),
 	}
-	*o = overflow{saidNS: now.BootNS, said: true}
+	*o = overflow{total: o.total, saidNS: now.BootNS, said: true}
 	return []reading.Gap{g}
 }

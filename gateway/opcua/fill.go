@@ -24,7 +24,7 @@ func (r *Reader) fill(ctx context.Context, sub *subscription, h hole) error {
 	if most := h.toNS - int64(r.cfg.Backfill); h.fromNS < most {
 		lost := h
 		lost.toNS = most
-		if err := r.gap(ctx, r.gapOf(lost, len(r.part(sub)))); err != nil || r.cfg.Backfill == 0 {
+		if err := r.missing(ctx, sub, r.gapOf(lost, len(r.part(sub)))); err != nil || r.cfg.Backfill == 0 {
 			return err
 		}
 		h.fromNS = most
@@ -36,6 +36,37 @@ func (r *Reader) fill(ctx context.Context, sub *subscription, h hole) error {
 
 func (r *Reader) gapOf(h hole, series int) reading.Gap {
 	return reading.Gap{Reason: h.reason, Detail: h.detail, FromNS: h.fromNS, ToNS: h.toNS, Series: series}
+}
+
+// outage is the reason of a hole that the server's queues may have bridged.
+const outage = "outage"
+
+// missing records what history did not bring.
+func (r *Reader) missing(ctx context.Context, sub *subscription, g reading.Gap) error {
+	if g.Reason == outage {
+		sub.doubts = append(sub.doubts, g)
+		return nil
+	}
+	return r.gap(ctx, g)
+}
+
+// settleDoubts says of an outage that history did not fill whether it is a gap: it
+// is none where everything that waited has come and no queue overflowed.
+func (r *Reader) settleDoubts(ctx context.Context, sub *subscription) error {
+	if !sub.settled {
+		return nil
+	}
+	doubts := sub.doubts
+	sub.doubts = nil
+	if !sub.overflowed && !sub.shallow {
+		return nil
+	}
+	for _, g := range doubts {
+		if err := r.gap(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fillResult is what became of a hole.
@@ -97,7 +128,7 @@ func (r *Reader) filled(ctx context.Context, f fillResult) error {
 	}
 	if f.err != nil {
 		f.hole.detail += "; the server's history cannot be read: " + f.err.Error()
-		if err := r.gap(ctx, r.gapOf(f.hole, len(r.part(f.sub)))); err != nil {
+		if err := r.missing(ctx, f.sub, r.gapOf(f.hole, len(r.part(f.sub)))); err != nil {
 			return err
 		}
 	}
@@ -106,7 +137,7 @@ func (r *Reader) filled(ctx context.Context, f fillResult) error {
 			Reason: f.hole.reason, Detail: f.hole.detail + "; " + s.detail, FromNS: max(s.fromNS, f.hole.fromNS), ToNS: s.toNS,
 			Place: s.places[0], Series: len(s.places),
 		}
-		if err := r.gap(ctx, g); err != nil {
+		if err := r.missing(ctx, f.sub, g); err != nil {
 			return err
 		}
 	}

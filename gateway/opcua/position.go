@@ -20,6 +20,7 @@ type subPosition struct {
 	seq     uint32 // the last message that is safe; 0: none yet
 	seenNS  int64  // until when nothing is missing, by the server's clock; 0: it never spoke
 	filling bool   // history since then was being fetched
+	shallow bool   // its queues cannot say that they overflowed
 
 	publishing time.Duration // as the server revised it
 	keepAlive  uint32        // likewise, in publishing intervals
@@ -40,7 +41,7 @@ func (p *position) encode() []byte {
 		b = binary.LittleEndian.AppendUint32(b, s.id)
 		b = binary.LittleEndian.AppendUint32(b, s.seq)
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.seenNS))
-		b = append(b, flag(s.filling))
+		b = append(b, flag(s.filling)|flag(s.shallow)<<1)
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.publishing))
 		b = binary.LittleEndian.AppendUint32(b, s.keepAlive)
 	}
@@ -66,7 +67,8 @@ func decodePosition(data []byte) (*position, error) {
 			id:      binary.LittleEndian.Uint32(b),
 			seq:     binary.LittleEndian.Uint32(b[4:]),
 			seenNS:  int64(binary.LittleEndian.Uint64(b[8:])),
-			filling: b[16] == 1,
+			filling: b[16]&1 != 0,
+			shallow: b[16]&2 != 0,
 
 			publishing: time.Duration(binary.LittleEndian.Uint64(b[17:])),
 			keepAlive:  binary.LittleEndian.Uint32(b[25:]),

@@ -34,6 +34,7 @@ type Reader struct {
 	committed atomic.Uint64
 	commits   chan struct{} // committed has risen
 	fills     chan fillResult
+	reviews   chan found
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -57,15 +58,17 @@ type Reader struct {
 	mendedNS   int64                    // boot time of the last look after nodes
 	vouchedNS  int64                    // boot time of the last mark of life
 
-	stored   *position // of an earlier reader, until it is used
-	token    uint64    // of the last parcel
-	open     []delivery
-	acks     []*ua.SubscriptionAcknowledgement
-	gaps     []reading.Gap // to go with the next parcel
-	reading  bool          // history, to fill a hole
-	overflow overflow
-	lag      lag
-	catch    catchUp
+	stored     *position // of an earlier reader, until it is used
+	token      uint64    // of the last parcel
+	open       []delivery
+	acks       []*ua.SubscriptionAcknowledgement
+	gaps       []reading.Gap // to go with the next parcel
+	reading    bool          // history, to fill a hole
+	reviewing  bool          // the nodes are looked for anew
+	reviewedNS int64         // boot time since when they were last
+	overflow   overflow
+	lag        lag
+	catch      catchUp
 }
 
 // limits is what the server says that it takes in one call.
@@ -82,7 +85,7 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 	r := &Reader{
 		cfg: cfg, sink: sink, clk: clk,
 		log:     log.With().Str("input", cfg.Input).Str("server", cfg.Endpoint.String()).Logger(),
-		commits: make(chan struct{}, 1), fills: make(chan fillResult), resolver: newResolver(cfg), catch: catchUp{max: cfg.CatchUpMax}, per: perSubscription, limits: limits{monitoredItems: 1000},
+		commits: make(chan struct{}, 1), fills: make(chan fillResult), reviews: make(chan found), resolver: newResolver(cfg), catch: catchUp{max: cfg.CatchUpMax}, per: perSubscription, limits: limits{monitoredItems: 1000},
 		byID:   map[uint32]*subscription{},
 		status: Status{Input: cfg.Input, Server: cfg.Endpoint.String(), LastNS: reading.NoTime},
 	}

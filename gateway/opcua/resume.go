@@ -28,10 +28,10 @@ func (r *Reader) resume(ctx context.Context, s *session, resumed bool) error {
 			return err
 		}
 	}
-	r.reading = false
+	r.reading, r.reviewing = false, false
 	now := r.clk.Now().BootNS
 	for _, sub := range r.subs {
-		sub.settled, sub.heardNS = false, now
+		sub.settled, sub.overflowed, sub.heardNS = false, false, now
 		for _, m := range r.part(sub) {
 			m.echo = true
 		}
@@ -65,7 +65,7 @@ func (r *Reader) settle(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	r.unresolved = problems
+	r.unresolved, r.reviewedNS = problems, r.clk.Now().BootNS
 	if len(items) == 0 {
 		return errNothing(problems)
 	}
@@ -100,7 +100,7 @@ func errNothing(problems []problem) error {
 // adopt takes what an earlier start of the gateway left.
 func (sub *subscription) adopt(p subPosition, items []*monitored) {
 	sub.id, sub.delivered, sub.seenNS, sub.filling = p.id, p.seq, p.seenNS, p.filling
-	sub.pace = pace{publishing: p.publishing, keepAlive: p.keepAlive}
+	sub.pace, sub.shallow = pace{publishing: p.publishing, keepAlive: p.keepAlive}, p.shallow
 	sub.reason = "it was to be made when the gateway stopped"
 	if p.seq != 0 {
 		sub.seq = resumeAfter(p.seq)
@@ -214,7 +214,7 @@ func (r *Reader) release(sub *subscription, available []uint32) {
 // bridge has history fill an outage that was longer than the server's queues hold,
 // and goes on with a hole that was being filled.
 func (r *Reader) bridge(ctx context.Context, sub *subscription) error {
-	h := hole{fromNS: sub.seenNS, toNS: r.serverNS, reason: "outage"}
+	h := hole{fromNS: sub.seenNS, toNS: r.serverNS, reason: outage}
 	switch {
 	case sub.id == 0 || sub.seenNS == 0 || r.serverNS == reading.NoTime:
 		return nil

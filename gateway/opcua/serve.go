@@ -67,25 +67,46 @@ func (r *Reader) serve(ctx context.Context, s *session) error {
 			r.publish(p)
 		}
 		r.fillNext(cctx, p)
-		var err error
-		select {
-		case a := <-p.answers:
-			err = r.answered(ctx, p, a)
-		case <-r.commits:
-			r.acknowledge()
-		case <-tick.C:
-			err = r.watch(ctx, cctx, p)
-		case f := <-r.fills:
-			err = r.filled(ctx, f)
-		case err = <-trouble:
-		case <-s.ch.closed:
-			err = &lost{s.ch.cause()}
-		case <-ctx.Done():
-			return nil
-		}
-		if err != nil {
+		r.review(cctx, p)
+		err := r.next(ctx, cctx, p, tick.C, trouble)
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
+	}
+}
+
+// next waits for something to happen, and deals with it.
+func (r *Reader) next(ctx, cctx context.Context, p *publishing, tick <-chan time.Time, trouble <-chan error) (err error) {
+	select {
+	case a := <-p.answers:
+		defer r.deaf(r.clk.Now())
+		return r.answered(ctx, p, a)
+	case <-r.commits:
+		r.acknowledge()
+	case <-tick:
+		defer r.deaf(r.clk.Now())
+		return r.watch(ctx, cctx, p)
+	case f := <-r.fills:
+		defer r.deaf(r.clk.Now())
+		return r.filled(ctx, f)
+	case f := <-r.reviews:
+		return r.reviewed(f)
+	case err := <-trouble:
+		return err
+	case <-p.s.ch.closed:
+		return &lost{p.s.ch.cause()}
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// deaf notes that nobody has listened to the server since a moment, because the
+// gateway was full or something else was asked of it: its silence meanwhile is
+// ours.
+func (r *Reader) deaf(since Instant) {
+	ns := r.clk.Now().BootNS - since.BootNS
+	for _, sub := range r.subs {
+		sub.heardNS += ns
 	}
 }
 

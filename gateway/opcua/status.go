@@ -47,7 +47,6 @@ type Status struct {
 	Readings      uint64 // that became of what came
 	Historical    uint64 // of these, read from the server's history
 	Gaps          uint64 // stretches that the server no longer had
-	Overflows     uint64 // values that the server's queues dropped before
 	Rebuilt       uint64 // subscriptions made anew
 	LastNS        int64  // wall time of the last sign of life; reading.NoTime: none
 	CatchingUp    bool

@@ -54,6 +54,10 @@ type subscription struct {
 	seenNS  int64
 	filling bool
 	hole    hole // that is being filled
+	// shallow: the server's queues for it cannot say that they overflowed.
+	shallow    bool
+	overflowed bool          // since the connection was taken up
+	doubts     []reading.Gap // what is a gap only if a queue overflowed
 
 	reason  string // why it is to be made
 	tries   int
@@ -74,6 +78,7 @@ func (r *Reader) createSubscription(ctx context.Context, c caller, sub *subscrip
 	sub.id, sub.reason, sub.bornNS = resp.SubscriptionID, "", wallNS(resp.ResponseHeader.Timestamp)
 	sub.pace = pace{millis(resp.RevisedPublishingInterval), resp.RevisedMaxKeepAliveCount, resp.RevisedLifetimeCount}
 	sub.seq, sub.delivered, sub.holeNS, sub.settled = sequence{}, 0, 0, false
+	sub.shallow = false
 	for _, m := range r.part(sub) {
 		m.watched, m.failed, m.remark = false, "", ""
 	}
@@ -131,7 +136,7 @@ func (r *Reader) monitorSome(ctx context.Context, c caller, sub *subscription, i
 			m.remark = fmt.Sprintf("the server refuses its deadband (%s), so every change is taken: a deadband in percent needs the node's EURange, and any deadband a number", statusName(res.StatusCode))
 			continue
 		}
-		items[i].created(res, sub.pace)
+		sub.created(items[i], res)
 	}
 	if len(again) == 0 {
 		return nil
@@ -140,7 +145,7 @@ func (r *Reader) monitorSome(ctx context.Context, c caller, sub *subscription, i
 		return err
 	}
 	for i, res := range results {
-		of[i].created(res, sub.pace)
+		sub.created(of[i], res)
 	}
 	return nil
 }
@@ -169,14 +174,15 @@ func (r *Reader) wanted(m *monitored, handle uint32, p pace) *ua.MonitoredItemCr
 }
 
 // created takes in what the server made of the request.
-func (m *monitored) created(res *ua.MonitoredItemCreateResult, p pace) {
+func (sub *subscription) created(m *monitored, res *ua.MonitoredItemCreateResult) {
 	if severity(res.StatusCode) == bad {
 		m.failed = "the server does not watch it: " + statusName(res.StatusCode)
 		return
 	}
 	m.watched, m.failed, m.fresh, m.echo = true, "", true, false
 	m.sampling = millis(res.RevisedSamplingInterval)
-	if least := leastQueue(m.sampling, p.publishing); res.RevisedQueueSize < least {
+	sub.shallow = sub.shallow || res.RevisedQueueSize < 2
+	if least := leastQueue(m.sampling, sub.pace.publishing); res.RevisedQueueSize < least {
 		m.remark = fmt.Sprintf("the server queues %d values where %d come between two notifications: lower publishing or raise sampling", res.RevisedQueueSize, least)
 	}
 }

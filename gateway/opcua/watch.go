@@ -35,6 +35,9 @@ func (r *Reader) watch(ctx, cctx context.Context, p *publishing) error {
 				return err
 			}
 		}
+		if err := r.settleDoubts(ctx, sub); err != nil {
+			return err
+		}
 		if now-sub.heardNS > int64(sub.pace.deadAfter()) {
 			if err := r.silent(ctx, s, sub); err != nil {
 				return err
