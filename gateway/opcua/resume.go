@@ -102,9 +102,7 @@ func (sub *subscription) adopt(p subPosition, items []*monitored) {
 	sub.id, sub.delivered, sub.seenNS, sub.filling = p.id, p.seq, p.seenNS, p.filling
 	sub.pace, sub.shallow = pace{publishing: p.publishing, keepAlive: p.keepAlive}, p.shallow
 	sub.reason = "it was to be made when the gateway stopped"
-	if p.seq != 0 {
-		sub.seq = resumeAfter(p.seq)
-	}
+	sub.seq = resumeAfter(p.seq)
 	for _, m := range items {
 		m.watched = p.id != 0
 	}
@@ -233,7 +231,7 @@ func (r *Reader) bridge(ctx context.Context, sub *subscription) error {
 // refetch asks for the messages that the server sent and that did not arrive,
 // until it has none.
 func (r *Reader) refetch(ctx context.Context, s *session, sub *subscription) error {
-	for sub.id != 0 && sub.seq.known {
+	for sub.id != 0 {
 		nm, err := republish(ctx, s, sub.id, sub.seq.next)
 		switch {
 		case err == nil:

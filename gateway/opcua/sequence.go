@@ -1,8 +1,6 @@
 package opcua
 
-import (
-	"github.com/gopcua/opcua/ua"
-)
+import "github.com/gopcua/opcua/ua"
 
 // message is one notification message of a subscription.
 type message struct {
@@ -15,30 +13,26 @@ type message struct {
 
 // sequence puts the messages of a subscription in order and knows what is missing
 // (OPC UA Part 4 §5.13.1). Numbers begin at 1, grow by one with each message
-// that brings news, and go from the largest on to 1. It is pure. The zero sequence
-// is that of a new subscription and takes the first number that it sees.
+// that brings news, and go from the largest on to 1. The answers to several
+// requests overtake each other, so that the first to come need not be the first.
+// It is pure.
 type sequence struct {
-	known bool
-	next  uint32 // of the message that is due, if known
-	ahead uint32 // a number that the server has reached, as known from a keep-alive; 0: none
-	held  map[uint32]*message
-	last  int64 // publish time of the newest message taken, 0 before the first
+	next   uint32 // of the message that is due
+	ahead  uint32 // a number that the server has reached, as known from a keep-alive; 0: none
+	held   map[uint32]*message
+	lastNS int64 // publish time of the newest message or keep-alive taken
 }
+
+// newSequence is that of a new subscription.
+func newSequence() sequence { return sequence{next: 1} }
 
 // resumeAfter returns the sequence of a subscription whose messages up to n are
 // safe.
-func resumeAfter(n uint32) sequence { return sequence{known: true, next: succ(n)} }
+func resumeAfter(n uint32) sequence { return sequence{next: succ(n)} }
 
 func succ(n uint32) uint32 {
 	if n++; n == 0 {
 		return 1
-	}
-	return n
-}
-
-func pred(n uint32) uint32 {
-	if n--; n == 0 {
-		return 1<<32 - 1
 	}
 	return n
 }
@@ -64,47 +58,47 @@ const (
 	anew                 // the server counts anew; what lay between is lost to us
 )
 
+// farBack is further back than a message can be overtaken.
+const farBack = 1000
+
+// countsAnew reports whether a number before the one that is due can only come
+// from a server that has begun to count from the start: it was published after
+// everything that we have, and is the first number or older than anything still
+// on its way.
+func (s *sequence) countsAnew(n uint32, publishNS int64) bool {
+	d := distance(s.next, n)
+	return d < 0 && publishNS > s.lastNS && (n == 1 && d < -1 || d < -farBack)
+}
+
 // put takes a message in.
 func (s *sequence) put(m *message) fate {
 	f := accepted
-	switch d := distance(s.next, m.seq); {
-	case !s.known:
-		s.known, s.next = true, m.seq
-	case d < 0 && (m.again || m.publishNS <= s.last || d > -farBack && m.seq != 1):
-		return repeated
-	case d < 0:
-		// Not a repetition: it was published after everything that we have, and its
-		// number is the first one, or older than anything still on its way.
+	switch {
+	case !m.again && s.countsAnew(m.seq, m.publishNS):
 		clear(s.held)
 		s.next, s.ahead, f = m.seq, 0, anew
+	case distance(s.next, m.seq) < 0 || s.held[m.seq] != nil:
+		return repeated
 	}
 	if s.held == nil {
 		s.held = map[uint32]*message{}
 	}
-	if s.held[m.seq] != nil {
-		return repeated
-	}
 	s.held[m.seq] = m
-	s.last = max(s.last, m.publishNS)
+	s.lastNS = max(s.lastNS, m.publishNS)
 	return f
 }
 
-// farBack is further back than a message can be overtaken.
-const farBack = 1000
-
 // alive takes in a keep-alive, whose number is that of the message to come. It
 // reports whether the server counts anew.
-func (s *sequence) alive(n uint32) (again bool) {
-	switch d := distance(s.next, n); {
-	case !s.known:
-		s.known, s.next = true, n
-	case d > 0:
+func (s *sequence) alive(n uint32, publishNS int64) (again bool) {
+	switch {
+	case s.countsAnew(n, publishNS) && len(s.held) == 0:
+		s.next, s.ahead, again = n, 0, true
+	case n != 0 && distance(s.next, n) > 0:
 		s.ahead = n
-	case d < 0 && len(s.held) == 0:
-		s.next, s.ahead = n, 0
-		return true
 	}
-	return false
+	s.lastNS = max(s.lastNS, publishNS)
+	return again
 }
 
 // pop returns the message that is due, nil if it is not there.
@@ -112,10 +106,7 @@ func (s *sequence) pop() *message {
 	m := s.held[s.next]
 	if m != nil {
 		delete(s.held, s.next)
-		s.next = succ(s.next)
-	}
-	if s.ahead != 0 && distance(s.next, s.ahead) <= 0 {
-		s.ahead = 0
+		s.skip()
 	}
 	return m
 }
@@ -135,9 +126,14 @@ func (s *sequence) hole() int64 {
 	return max(n, 0)
 }
 
-// skip gives up on the message that is due.
-func (s *sequence) skip() {
-	s.next = succ(s.next)
+// skip goes on to the next number, whether or not the message that is due came.
+func (s *sequence) skip() { s.jump(1) }
+
+// jump goes n numbers on.
+func (s *sequence) jump(n int64) {
+	for ; n > 0; n-- {
+		s.next = succ(s.next)
+	}
 	if s.ahead != 0 && distance(s.next, s.ahead) <= 0 {
 		s.ahead = 0
 	}

@@ -153,7 +153,7 @@ func (r *Reader) answered(ctx context.Context, p *publishing, a answer) error {
 		published = wallNS(a.resp.ResponseHeader.Timestamp)
 	}
 	if len(nm.NotificationData) == 0 {
-		if sub.seq.alive(nm.SequenceNumber) {
+		if sub.seq.alive(nm.SequenceNumber, published) {
 			r.countsAnew(sub, a.at)
 		}
 		r.publishedAt(sub, published)

@@ -77,7 +77,7 @@ func (r *Reader) createSubscription(ctx context.Context, c caller, sub *subscrip
 	}
 	sub.id, sub.reason, sub.bornNS = resp.SubscriptionID, "", wallNS(resp.ResponseHeader.Timestamp)
 	sub.pace = pace{millis(resp.RevisedPublishingInterval), resp.RevisedMaxKeepAliveCount, resp.RevisedLifetimeCount}
-	sub.seq, sub.delivered, sub.holeNS, sub.settled = sequence{}, 0, 0, false
+	sub.seq, sub.delivered, sub.holeNS, sub.settled = newSequence(), 0, 0, false
 	sub.shallow = false
 	for _, m := range r.part(sub) {
 		m.watched, m.failed, m.remark = false, "", ""

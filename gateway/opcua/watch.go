@@ -80,6 +80,10 @@ func (r *Reader) silent(ctx context.Context, s *session, sub *subscription) erro
 func (r *Reader) fetch(ctx context.Context, s *session, sub *subscription) error {
 	missing, from, seenNS := int64(0), sub.seq.next, sub.seenNS
 	var why error
+	begins := sub.delivered == 0 // some servers do not begin with 1
+	if n := sub.seq.hole(); begins && n > farBack {
+		sub.seq.jump(n)
+	}
 	for sub.id != 0 && sub.seq.hole() > 0 {
 		nm, err := republish(ctx, s, sub.id, sub.seq.next)
 		switch {
@@ -97,7 +101,7 @@ func (r *Reader) fetch(ctx context.Context, s *session, sub *subscription) error
 			return err
 		}
 	}
-	if missing == 0 {
+	if missing == 0 || begins {
 		return nil
 	}
 	return r.fill(ctx, sub, hole{

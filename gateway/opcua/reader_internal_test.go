@@ -1,0 +1,400 @@
+package opcua
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopcua/opcua/id"
+	"github.com/gopcua/opcua/ua"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"tidemark/reading"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// host is the host's clock.
+type host struct{ began time.Time }
+
+func (h host) Now() Instant {
+	n := time.Now()
+	return Instant{WallNS: n.UnixNano(), BootNS: int64(n.Sub(h.began)), BoundNS: 1e6}
+}
+func (host) ObserveServer(Exchange) {}
+
+// gateway is a sink that a test looks into, with a disk that it can hold up.
+type gateway struct {
+	mu       sync.Mutex
+	readings []reading.Reading
+	marks    []reading.MarkKind
+	gaps     []reading.Gap
+	memory   []byte
+	open     []reading.Parcel // not committed
+	held     bool             // nothing is committed
+}
+
+func (g *gateway) Deliver(_ context.Context, p reading.Parcel) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.readings, g.gaps = append(g.readings, p.Readings...), append(g.gaps, p.Gaps...)
+	for _, m := range p.Marks {
+		if m.Kind != reading.MarkActive {
+			g.marks = append(g.marks, m.Kind)
+		}
+	}
+	g.open = append(g.open, p)
+	if !g.held {
+		g.commit()
+	}
+	return nil
+}
+
+// commit puts everything on disk. The lock is held.
+func (g *gateway) commit() {
+	for _, p := range g.open {
+		if p.Memory != nil {
+			g.memory = p.Memory
+		}
+		if p.Source != nil {
+			p.Source.Committed(p.Token)
+		}
+	}
+	g.open = nil
+}
+
+func (g *gateway) do(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
+// values lists what came of a sensor, initial values in brackets, and those that
+// were sent again with a star.
+func (g *gateway) values(sensor string) (list []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.readings {
+		if r.Tag.Value().Sensor != sensor {
+			continue
+		}
+		s := fmt.Sprint(r.Value.Float())
+		if r.Delivery.Has(reading.Redelivered) {
+			s += "*"
+		}
+		if r.Delivery.Has(reading.Initial) {
+			s = "(" + s + ")"
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func (g *gateway) reasons() (list []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, x := range g.gaps {
+		list = append(list, x.Reason)
+	}
+	return list
+}
+
+// until waits for something to become true.
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 20s: %s", what)
+		}
+	}
+}
+
+// run runs a reader of nodes of p until the test stops it.
+func run(t *testing.T, p *peer, g *gateway, change func(*Config), nodes ...string) (r *Reader, stop func()) {
+	t.Helper()
+	u, err := url.Parse(p.endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Input: "in", Endpoint: u, Security: "none", Nodes: []Nodes{{Tags: tagged(nodes...)}}, Memory: g.memory}
+	if change != nil {
+		change(&cfg)
+	}
+	r, err = New(cfg, g, host{time.Now()}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return r, stop
+}
+
+func connected(t *testing.T, r *Reader) {
+	t.Helper()
+	until(t, "the reader is connected", func() bool { return r.Status().State == Connected })
+}
+
+func got(t *testing.T, g *gateway, sensor string, want ...string) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s is %q", sensor, g.values(sensor))
+		}
+	}()
+	until(t, fmt.Sprintf("%s is %q", sensor, want), func() bool { return slices.Equal(g.values(sensor), want) })
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// second is a moment that a test's values are measured at.
+func second(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
+
+// Law 1: what is not on disk is not acknowledged.
+func TestAcknowledgesWhatIsOnDisk(t *testing.T) {
+	p, g := newPeer(t), &gateway{held: true}
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	for i := range 5 {
+		p.say(at(float64(i), second(i)), "a")
+		p.breathe() // requests go out again, and could carry acknowledgements
+	}
+	got(t, g, "a", "(0)", "1", "2", "3", "4")
+	p.do(func() {
+		if len(p.acked) > 0 {
+			t.Errorf("%v acknowledged, and nothing is on disk", p.acked)
+		}
+	})
+	g.do(func() { g.held = false; g.commit() })
+	until(t, "all are acknowledged", func() (all bool) {
+		p.breathe()
+		p.do(func() { all = slices.Equal(p.acked, []uint32{1, 2, 3, 4, 5}) })
+		return all
+	})
+}
+
+func TestFetchesAgainWhatABrokenConnectionLost(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	p.patient()
+	p.do(func() { p.swallow = true })
+	p.say(at(1, second(1)), "a")
+	p.say(at(2, second(2)), "a")
+	p.do(func() { p.swallow = false })
+	p.cut()
+	got(t, g, "a", "(0)", "1*", "2*")
+	p.say(at(2, second(2)), "a") // as servers do when a session is taken up
+	p.say(at(3, second(3)), "a")
+	got(t, g, "a", "(0)", "1*", "2*", "(2)", "3")
+	if n := p.count("CreateSession"); n != 1 {
+		t.Errorf("%d sessions made, want the first one taken up again", n)
+	}
+	if r := g.reasons(); len(r) > 0 {
+		t.Errorf("gaps %q where nothing is missing", r)
+	}
+	until(t, "it has caught up", func() bool { p.breathe(); return !r.Status().CatchingUp })
+	g.do(func() {
+		if !slices.Equal(g.marks, []reading.MarkKind{reading.MarkCatchUpBegin, reading.MarkCatchUpEnd}) {
+			t.Errorf("marks %v", g.marks)
+		}
+	})
+}
+
+func TestARestartTakesSubscriptionsOver(t *testing.T) {
+	for _, how := range []string{"stopped", "killed"} {
+		t.Run(how, func(t *testing.T) {
+			p, g := newPeer(t), &gateway{}
+			p.space.variable("a", id.Double)
+			r, stop := run(t, p, g, nil, "a")
+			connected(t, r)
+			p.say(at(0, second(0)), "a")
+			p.say(at(1, second(1)), "a")
+			got(t, g, "a", "(0)", "1")
+			if how == "killed" {
+				g.do(func() { g.held = true }) // what comes now is in memory only
+				p.say(at(2, second(2)), "a")
+				got(t, g, "a", "(0)", "1", "2")
+				g.do(func() { g.readings, g.open, g.held = g.readings[:2], nil, false })
+			}
+			memory := g.memory
+			stop()
+			g = &gateway{memory: memory, readings: g.readings[:2]}
+			if how == "stopped" {
+				p.say(at(2, second(2)), "a")
+			}
+			r, _ = run(t, p, g, nil, "a")
+			connected(t, r)
+			p.say(at(3, second(3)), "a")
+			until(t, "2 and 3 come", func() bool { v := g.values("a"); return len(v) == 4 && v[3] == "3" })
+			if n := p.count("CreateSubscription"); n != 1 {
+				t.Errorf("%d subscriptions made, want the first one taken over", n)
+			}
+			if r := g.reasons(); len(r) > 0 {
+				t.Errorf("gaps %q where nothing is missing", r)
+			}
+		})
+	}
+}
+
+// BadMessageNotAvailable: what the server no longer has is a gap, and what follows
+// comes all the same.
+func TestAForgottenMessageIsAGap(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	p.patient()
+	p.do(func() { p.swallow = true })
+	p.say(at(1, second(1)), "a")
+	p.do(func() {
+		p.swallow = false
+		for _, sub := range p.subs {
+			clear(sub.kept)
+		}
+	})
+	p.say(at(2, second(2)), "a")
+	got(t, g, "a", "(0)", "2")
+	until(t, "there is a gap", func() bool { return slices.Equal(g.reasons(), []string{"message_lost"}) })
+	g.do(func() {
+		if x := g.gaps[0]; x.FromNS <= 0 || x.ToNS <= x.FromNS || x.Series != 1 {
+			t.Errorf("gap %+v", x)
+		}
+	})
+}
+
+// A server that serves reads and publishes no more.
+func TestASilentSubscriptionIsMadeAnew(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.keep, p.publish = 4, 50*time.Millisecond
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	until(t, "there is another subscription", func() bool { return p.count("CreateSubscription") >= 2 })
+	if n := p.count("CreateSession"); n != 1 {
+		t.Errorf("%d sessions: the session was not at fault", n)
+	}
+	until(t, "there is a gap", func() bool { return slices.Contains(g.reasons(), "subscription_lost") })
+}
+
+func TestAServerRestartedWithItsNamespacesSwapped(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	p.do(func() {
+		p.space.uris[1], p.space.uris[2] = p.space.uris[2], p.space.uris[1]
+		n := p.space.nodes["ns=2;s=a"]
+		n.id = ua.NewStringNodeID(1, "a")
+		p.space.nodes = map[string]*spaceNode{"ns=1;s=a": n}
+	})
+	p.restart()
+	until(t, "the node is watched where it is now", func() (ok bool) {
+		p.do(func() {
+			for _, sub := range p.subs {
+				_, ok = sub.handles["ns=1;s=a"]
+			}
+		})
+		return ok
+	})
+	p.do(func() {
+		for _, sub := range p.subs {
+			p.tell(sub, &ua.DataChangeNotification{MonitoredItems: []*ua.MonitoredItemNotification{{ClientHandle: 0, Value: at(7, second(9))}}})
+		}
+	})
+	got(t, g, "a", "(0)", "(7)")
+	if r := g.reasons(); !slices.Equal(r, []string{"subscription_lost"}) {
+		t.Errorf("gaps %q, want the one of the restart", r)
+	}
+}
+
+func TestANodeThatIsGoneStopsNoOther(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a", "gone")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	s := r.Status()
+	if s.Monitored != 1 || len(s.Unread) != 1 || s.Problem == "" {
+		t.Errorf("status %+v, want one node read and one named", s)
+	}
+}
+
+// A server without room for us is asked rarely, and says so.
+func TestTooManySessions(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	p.refuse["CreateSession"] = ua.StatusBadTooManySessions
+	r, _ := run(t, p, g, nil, "a")
+	until(t, "the reader is refused", func() bool { return r.Status().State == Refused })
+	if s := r.Status(); s.Problem == "" {
+		t.Errorf("status %+v has no reason", s)
+	}
+	if n := p.count("CreateSession"); n != 1 {
+		t.Errorf("asked %d times at once", n)
+	}
+}
+
+// A gateway that is full for a while takes the server's silence for its own.
+func TestAFullGatewayLosesNoSubscription(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.keep, p.publish = 10, 20*time.Millisecond
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	g.mu.Lock() // Deliver waits
+	p.say(at(0, second(0)), "a")
+	time.Sleep(600 * time.Millisecond) // the dead-line of a silent subscription is 500 ms
+	p.breathe()
+	g.mu.Unlock()
+	p.breathe()
+	got(t, g, "a", "(0)")
+	if n := p.count("CreateSubscription"); n != 1 {
+		t.Errorf("%d subscriptions, want the first", n)
+	}
+}
+
+func TestOverflowIsAGap(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	dv := at(5, second(5))
+	dv.EncodingMask |= ua.DataValueStatusCode
+	dv.Status = 0x480
+	p.say(dv, "a")
+	got(t, g, "a", "(0)", "5")
+	until(t, "the overflow is a gap", func() bool { return slices.Equal(g.reasons(), []string{"overflow"}) })
+	g.do(func() {
+		if x := g.gaps[0]; x.FromNS != second(0).UnixNano() || x.ToNS != second(5).UnixNano() {
+			t.Errorf("gap from %d to %d", x.FromNS, x.ToNS)
+		}
+		if last := g.readings[len(g.readings)-1]; last.Quality.Level != reading.Good || last.Quality.Status != 0x480 {
+			t.Errorf("quality %+v, want good with its bits", last.Quality)
+		}
+	})
+}
