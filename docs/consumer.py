@@ -30,5 +30,7 @@ def take(db, record, received_at):
 if __name__ == "__main__":
     db = open_db(sys.argv[1])
     for line in sys.stdin:
-        take(db, json.loads(line), datetime.datetime.now(datetime.timezone.utc).isoformat())
+        sent = json.loads(line)
+        for record in sent if isinstance(sent, list) else [sent]:    # an uplink with batch sends lists
+            take(db, record, datetime.datetime.now(datetime.timezone.utc).isoformat())
         db.commit()

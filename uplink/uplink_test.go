@@ -129,7 +129,7 @@ func (o *outbox) Waiting() int64 {
 func quick() uplink.Config {
 	return uplink.Config{
 		Name: "plant", ClientID: "tidemark-line-3", ConnectTimeout: 5 * time.Second,
-		BackoffMin: 5 * time.Millisecond, BackoffMax: 40 * time.Millisecond, DrainTimeout: 3 * time.Second,
+		BackoffMin: 5 * time.Millisecond, BackoffMax: 40 * time.Millisecond, DrainTimeout: 30 * time.Second,
 		Clock: func() (int64, reading.ClockState) { return at("2026-01-01T12:00:00Z"), reading.ClockSynchronized },
 	}
 }

@@ -56,9 +56,6 @@ func New(listen string, g Gateway, log zerolog.Logger) *Server {
 	return s
 }
 
-// Handle adds what else is shown; before Run.
-func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
-
 func verdict(ask func(context.Context) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := ask(r.Context()); err != nil {
