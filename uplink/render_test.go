@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,5 +333,35 @@ func TestUpdateID(t *testing.T) {
 	e.MaterializedNS++
 	if id(enc, e) != id(enc, feature()) {
 		t.Error("update_id depends on what is no part of the key")
+	}
+}
+
+// A reconciled view is of a type of its own: nobody takes it for what was served.
+func TestReconciledRecord(t *testing.T) {
+	e := feature()
+	view := uplink.View{Name: "v1", ReconciledAtNS: at("2026-02-01T00:00:00Z"), FromNS: reading.NoTime, ToNS: at("2026-01-31T00:00:00.5Z")}
+	whole := string(enc.AppendReconciled(nil, &view, &e, []string{}))
+	partial := string(enc.AppendReconciled(nil, &view, &e, []string{"gap", "not_over"}))
+	checkRecord(t, []byte(whole))
+	checkRecord(t, []byte(partial))
+	for _, part := range []string{
+		`{"type":"reconciled",`, `"view":"v1","reconciled_at":"2026-02-01T00:00:00Z"`, `"partial":false,"partial_because":[]`,
+		`"journal":{"from":null,"to":"2026-01-31T00:00:00.5Z"}`,
+	} {
+		if !strings.Contains(whole, part) {
+			t.Errorf("%s is missing in %s", part, whole)
+		}
+	}
+	if !strings.Contains(partial, `"partial":true,"partial_because":["gap","not_over"]`) {
+		t.Errorf("a partial window is shown as %s", partial)
+	}
+	id := func(record string) string {
+		_, rest, _ := strings.Cut(record, `"update_id":"`)
+		return rest[:32]
+	}
+	other := view
+	other.Name = "v2"
+	if id(whole) != id(partial) || id(whole) == id(string(enc.AppendReconciled(nil, &other, &e, nil))) || id(whole) == id(string(payload(t, enc, &e))) {
+		t.Error("an update_id names a window of one view")
 	}
 }
