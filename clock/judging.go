@@ -71,10 +71,7 @@ func (c *Clock) JudgeReading(r *reading.Reading, p InputPolicy) {
 	}
 	v := Judge(g)
 	if live {
-		st.keptOut = reading.OK
-		if v.Disposition == reading.Quarantine {
-			st.keptOut = v.Reason
-		}
+		st.judged(&v)
 	}
 	fill(r, v, a, p.WhenWrong)
 	if v.Reason >= reading.OffsetAhead && v.Reason <= reading.GPSShaped {

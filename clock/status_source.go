@@ -27,8 +27,8 @@ type SourceStatus struct {
 	DriftHigh  bool    `json:"drift_high,omitempty"`
 	Steps      int64   `json:"steps,omitempty"`
 	Wrong      int64   `json:"wrong_readings,omitempty"` // quarantined for this clock since the start
-	// Tags is how many series the clock stamps; KeptOut how many of them are in
-	// quarantine with their latest reading, by reason.
+	// Tags is how many series the clock stamps; KeptOut how many of them wait, their
+	// latest readings all in quarantine, by reason.
 	Tags    int            `json:"tags,omitempty"`
 	KeptOut map[string]int `json:"kept_out,omitempty"`
 	// Policy is the when_wrong that would let in what is kept out, if there is one.
@@ -49,11 +49,11 @@ func (s *sources) tags() map[*sourceClock]tags {
 	for _, st := range s.streams {
 		t := all[st.source]
 		t.count++
-		if st.keptOut != reading.OK {
+		if r := st.waits(); r != reading.OK {
 			if t.out == nil {
 				t.out = map[reading.Reason]int{}
 			}
-			t.out[st.keptOut]++
+			t.out[r]++
 		}
 		all[st.source] = t
 	}

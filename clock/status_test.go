@@ -9,6 +9,23 @@ import (
 	"tidemark/reading"
 )
 
+// One wrong reading among right ones is a glitch, and nobody waits.
+func TestAGlitchIsNobodysWait(t *testing.T) {
+	onBench(t, clock.InputPolicy{}, func(b *bench) {
+		for i := range int64(40) {
+			off := -5 * second / 1000
+			if i%4 == 3 {
+				off = 3600 * second
+			}
+			b.judge(b.from("d", "s", b.trueNS()+off, i))
+			time.Sleep(time.Second)
+		}
+		if s := b.c.Status().Sources[0]; len(s.KeptOut) != 0 || s.Wrong != 0 && s.Advice != "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // Status says whose tags wait, why, and what helps; the worst source comes first.
 func TestStatusNamesTheNextStep(t *testing.T) {
 	onBench(t, clock.InputPolicy{}, func(b *bench) {

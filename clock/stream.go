@@ -24,6 +24,28 @@ type stream struct {
 	seenNS     int64
 
 	keptOut reading.Reason // why the last live reading is in quarantine; OK if it is not
+	outRun  uint8          // live readings in a row that are
+}
+
+// waitsAfter readings in a row in quarantine make a series one that waits; fewer are
+// glitches.
+const waitsAfter = 3
+
+// judged notes the verdict of a live reading.
+func (s *stream) judged(v *Verdict) {
+	if v.Disposition != reading.Quarantine {
+		s.keptOut, s.outRun = reading.OK, 0
+		return
+	}
+	s.keptOut, s.outRun = v.Reason, min(s.outRun, waitsAfter-1)+1
+}
+
+// waits returns the reason for which the series waits, OK if it does not.
+func (s *stream) waits() reading.Reason {
+	if s.outRun < waitsAfter {
+		return reading.OK
+	}
+	return s.keptOut
 }
 
 // resolutions are those that timestamps come in, coarsest first. A stream has the
