@@ -35,7 +35,6 @@ type accumulator struct {
 	certain              uint64
 	count                uint64 // in the statistics, of any type
 	numbers              uint64
-	floats               uint64 // of the numbers
 	sum                  exact
 	room                 [4]uint64 // for the limbs of sum
 	low, high            bound
@@ -43,6 +42,7 @@ type accumulator struct {
 	state                reading.ClockState
 	maxBound             reading.Bound
 	flags                reading.Flags
+	floats               bool // of the numbers some are
 	unit                 string
 	more                 *moments // squares, slope
 	edges                *edges   // first, last
@@ -88,7 +88,7 @@ func (a *accumulator) add(f *feature, s *sample, startMS int64) {
 	}
 	a.numbers++
 	if s.kind == reading.Float {
-		a.floats++
+		a.floats = true
 	}
 	if f.need.sum {
 		x := numberTerm(s.kind, s.bits)

@@ -210,9 +210,15 @@ func (w *wire) window(x *window) {
 }
 
 func (w *wire) accumulator(f *feature, a *accumulator) {
-	for _, u := range [...]*uint64{&a.good, &a.uncertain, &a.bad, &a.certain, &a.count, &a.numbers, &a.floats} {
+	for _, u := range [...]*uint64{&a.good, &a.uncertain, &a.bad, &a.certain, &a.count, &a.numbers} {
 		w.u64(u)
 	}
+	floats := uint64(0)
+	if a.floats {
+		floats = 1 // older forms count them
+	}
+	w.u64(&floats)
+	a.floats = floats > 0
 	code(w, &a.state, reading.ClockUnreliable)
 	code(w, &a.maxBound, ^reading.Bound(0))
 	w.flags(&a.flags)

@@ -140,7 +140,7 @@ func (w *window) ofNumbers(fn *function) reading.Value {
 // total is the sum: an integer if all readings are and it is one that 64 bits
 // hold, else the nearest float64.
 func (w *window) total() reading.Value {
-	if w.floats == 0 {
+	if !w.floats {
 		if m, neg, ok := w.sum.integer(); ok {
 			return signed(m, neg)
 		}

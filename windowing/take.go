@@ -2,13 +2,15 @@ package windowing
 
 import "tidemark/reading"
 
-// take steps one reading.
-func (e *Engine) take(r *reading.Reading) Outcome {
+// take steps one reading; rt is its route, nil if it has none yet.
+func (e *Engine) take(r *reading.Reading, rt *route) Outcome {
 	d := r.Stamp.Disposition
 	if d == reading.Unjudged || d > reading.Pending {
 		return OutcomeUnjudged
 	}
-	rt := e.route(r.Tag)
+	if rt == nil {
+		rt = e.route(r.Tag)
+	}
 	rt.hear(e, d)
 	switch {
 	case d == reading.Pending:

@@ -50,8 +50,8 @@ type window struct {
 	stepped    bool   // … by one whose time of arrival an epoch correction maps (K5)
 	carried    bool   // … by a reading of an earlier window alone (H4)
 	touched    bool   // in Engine.touched
-	until      int64  // in Engine.spaced until this gateway time, NoTime if not
 	closed     bool   // no longer in the state
+	until      int64  // in Engine.spaced until this gateway time, NoTime if not
 	corrected  int64  // gateway time of the last correction, NoTime before
 	accumulator
 }
