@@ -21,6 +21,7 @@ type archive struct {
 	page    int                      // values in an answer, whatever was asked for
 	most    int                      // continuation points that it has room for; 0: no limit
 	answers map[string]ua.StatusCode // by node: instead of values
+	bounds  bool                     // values before and at the end that nobody asked for
 	forget  int                      // how often a continuation point is forgotten
 	takes   time.Duration            // to answer
 	refuse  func(nodes int) error
@@ -87,11 +88,11 @@ func (a *archive) node(n *ua.HistoryReadValueID, d *ua.ReadRawModifiedDetails) *
 		next = at
 	}
 	data := &ua.HistoryData{}
+	if a.bounds {
+		data.DataValues = append(data.DataValues, archived(d.StartTime.Unix()-1), archived(d.EndTime.Unix()))
+	}
 	for ; len(data.DataValues) < a.page && next < d.EndTime.Unix(); next++ {
-		data.DataValues = append(data.DataValues, &ua.DataValue{
-			EncodingMask: ua.DataValueValue | ua.DataValueStatusCode | ua.DataValueSourceTimestamp,
-			Value:        ua.MustVariant(next), Status: 0x400, SourceTimestamp: time.Unix(next, 0),
-		})
+		data.DataValues = append(data.DataValues, archived(next))
 	}
 	r := &ua.HistoryReadResult{HistoryData: ua.NewExtensionObject(data)}
 	if next < d.EndTime.Unix() {
@@ -106,6 +107,14 @@ func (a *archive) node(n *ua.HistoryReadValueID, d *ua.ReadRawModifiedDetails) *
 		r.ContinuationPoint = []byte(point)
 	}
 	return r
+}
+
+// archived is the value of one second, as servers mark what comes out of an archive.
+func archived(second int64) *ua.DataValue {
+	return &ua.DataValue{
+		EncodingMask: ua.DataValueValue | ua.DataValueStatusCode | ua.DataValueSourceTimestamp,
+		Value:        ua.MustVariant(second), Status: 0x400, SourceTimestamp: time.Unix(second, 0),
+	}
 }
 
 // kept are n items with a history.
@@ -152,6 +161,7 @@ func TestHistoryIsReadToItsEnd(t *testing.T) {
 	for name, a := range map[string]*archive{
 		"one page":                              {page: 1000},
 		"many pages":                            {page: 7},
+		"bounds that nobody asked for":          {page: 1000, bounds: true},
 		"few continuation points":               {page: 100, most: 3},
 		"one continuation point":                {page: 100, most: 1},
 		"continuation points forgotten":         {page: 100, forget: 2},

@@ -140,6 +140,11 @@ func TestTwoNodesWithOneNameAreRefused(t *testing.T) {
 	if len(names) != 0 || len(problems) != 6 {
 		t.Errorf("%v %+v", names, problems)
 	}
+	// A device is no part of a feature's key: it does not tell them apart.
+	names, problems = resolved(t, rules(Nodes{Under: "nsu=urn:plant;s=Line3", Match: "{device}/{sensor}", Exclude: []string{"_System/**"}}), s)
+	if len(names) != 0 || len(problems) != 6 {
+		t.Errorf("%v %+v", names, problems)
+	}
 	// A node that a first rule names is not another one for the second.
 	names, problems = resolved(t, rules(Nodes{Tags: []Tag{{Node: place("press-1/speed"), Sensor: "v"}}}, lineRule), s)
 	if len(names) != 6 || names["v"] == "" || len(problems) != 0 {
@@ -257,7 +262,7 @@ func TestUnitsAndRanges(t *testing.T) {
 	half := Deadband{Percent: 0.5}
 	k := rules(
 		Nodes{Tags: []Tag{{Node: "nsu=urn:plant;s=u/bare", Sensor: "bare", Unit: "K", Line: "f.csv:2"}}, Deadband: half},
-		Nodes{Under: "/Objects/u", Match: "{sensor}", Deadband: half},
+		Nodes{Under: "/Objects/u", Match: "**/{sensor}", Deadband: half}, // properties are no sensors
 	)
 	items, problems, err := k.resolve(t.Context(), s)
 	if err != nil {
