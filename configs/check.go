@@ -215,8 +215,11 @@ func (c *checker) web() {
 		return
 	}
 	if addr, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		c.fault("web.listen", "127.0.0.1:"+port, "%s is seen by other machines; the page listens on this one only", clip(c.Web.Listen))
+		if !c.Web.Token.Given() {
+			c.fault("web.listen", "127.0.0.1:"+port, "%s is seen by other machines: say with web.token what they must know", clip(c.Web.Listen))
+		}
 	}
+	c.secret("web.token", c.Web.Token)
 }
 
 func (c *checker) assets() {

@@ -108,6 +108,9 @@ type Store struct {
 type Web struct {
 	// Listen is a loopback host:port; empty switches the page off.
 	Listen string `yaml:"listen"`
+	// Token is what whoever looks from another machine must know. Without one
+	// Listen is on the loopback interface.
+	Token Secret `yaml:"token"`
 }
 
 // Limits bound the engine's state.

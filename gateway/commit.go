@@ -100,6 +100,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 	}
 	p.board.stage(b.Readings, out.Outcomes)
 	p.tails.stage(b.Readings, out)
+	p.results.stage(out.Emissions)
 	p.noteUntimed()
 	p.refused(out.Faults)
 	minMS, maxMS := eventRange(b.Readings)

@@ -36,6 +36,7 @@ type Gateway struct {
 	now  atomic.Pointer[session]
 
 	aside setAside // a store that the last session could not use
+	trend trend    // of the clock
 	reload
 }
 
@@ -170,7 +171,8 @@ func (s *session) serve(ctx context.Context) error {
 
 	run(&clocks, clockCtx, s.clk.Run)
 	run(&clocks, clockCtx, s.socket.serve)
-	if s.page != nil {
+	if s.web != nil {
+		run(&clocks, clockCtx, s.web.Run)
 		run(&clocks, clockCtx, s.page.Run)
 	}
 	run(&pipes, pipeCtx, s.pipe.run)

@@ -6,6 +6,7 @@ import (
 
 	"tidemark/reading"
 	"tidemark/windowing"
+	"tidemark/windowing/disorder"
 )
 
 // measures are what the metrics show beyond the status: since the session's begin,
@@ -21,6 +22,7 @@ type inputMeasures struct {
 	delay    *histogram // seconds from the source's time to arrival
 	heardMS  int64      // gateway time of the latest reading
 	newestNS int64      // highest event time; reading.NoTime before the first
+	order    disorder.Gauge
 }
 
 type featureMeasures struct {
@@ -63,6 +65,7 @@ func (m *measures) reading(r *reading.Reading, gatewayMS int64) {
 	if r.Delivery != 0 {
 		return
 	}
+	in.order.Add(r)
 	if r.Source.Given() {
 		in.delay.observe(float64(r.IngestNS-r.Source.NS) / 1e9)
 	}

@@ -46,6 +46,7 @@ type pipeline struct {
 	board    *board
 	indexer  history.Indexer
 	tails    *tails
+	results  *results
 
 	in     chan reading.Parcel
 	urgent chan struct{} // a source has run out of in-flight window
@@ -357,6 +358,7 @@ func (p *pipeline) settle(now time.Duration) {
 	}
 	p.board.post()
 	p.tails.post()
+	p.results.post()
 	p.cad.committed(now, pr.bytes)
 	p.saved = now
 	for src, token := range p.acks {

@@ -33,7 +33,8 @@ type session struct {
 	uplinks      []*sender
 	notify       *notifier
 	socket       *socket
-	page         *web.Server // nil if nobody is to be answered
+	web          *web.Server // nil if nobody is to be answered
+	page         *web.Page
 }
 
 // sender is an uplink that waits for the generation, which every record names.
@@ -104,7 +105,9 @@ func (s *session) build(opened *buffer.Opened) error {
 		return err
 	}
 	if s.cfg.Web.Listen != "" {
-		s.page = web.New(s.cfg.Web.Listen, s, s.log)
+		if err := s.addPage(); err != nil {
+			return err
+		}
 	}
 	s.socket, err = newSocket(s)
 	return err
@@ -124,6 +127,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
 		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{}, measures: newMeasures(), board: newBoard(), tails: &tails{},
+		results: &results{keys: map[resultKey]*keyResults{}},
 	}
 	for i := range c.Features {
 		p.specs[c.Features[i].Name] = c.Features[i].Spec()
@@ -152,6 +156,18 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		p.known()
 	}
 	return p, nil
+}
+
+// addPage makes the local page, behind its token if it has one.
+func (s *session) addPage() error {
+	token, err := s.cfg.Web.Token.Read()
+	if err != nil {
+		return fmt.Errorf("web.token: %w", err)
+	}
+	s.web = web.New(s.cfg.Web.Listen, s, token, s.log)
+	s.page = web.NewPage(func(ctx context.Context) (any, error) { return s.view(ctx) }, s.log)
+	s.page.Register(s.web)
+	return nil
 }
 
 // emitAnew answers a journal that, stepped again, says something else than was

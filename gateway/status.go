@@ -23,6 +23,7 @@ type Status struct {
 	Generation uint64  `json:"generation"` // 0 until the clock was trusted once
 	At         string  `json:"at"`         // the gateway's wall clock
 	GatewayMS  int64   `json:"gateway_ms"` // gateway time
+	Page       string  `json:"page"`       // URL of the local page; empty if there is none
 
 	Configuration ConfigStatus      `json:"configuration"`
 	Clock         clock.Status      `json:"clock"`
@@ -109,6 +110,9 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 		i := slices.IndexFunc(st.Inputs, func(in InputStatus) bool { return in.Name == r.input() })
 		st.Inputs[i].Reader = r.standing()
 	}
+	if s.web != nil {
+		st.Page = s.web.URL()
+	}
 	s.look()
 	st.Because = s.health.list()
 	st.Verdict = "trustworthy"
@@ -141,6 +145,8 @@ func (p *pipeline) describe(st *Status) {
 
 // look brings the health up to date with the connections.
 func (s *session) look() {
+	inst := s.clk.Now()
+	s.gateway.trend.note(inst.GatewayMS, inst.BoundNS, inst.State.String())
 	s.lookAtConfig()
 	for _, r := range s.readers {
 		rs := r.standing()

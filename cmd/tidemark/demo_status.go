@@ -21,6 +21,7 @@ type demoStatus struct {
 	Rejected                                   uint64 // malformed or unmatched
 	Pending                                    int64
 	Late                                       uint64 // readings that came after their window's closing
+	Page                                       string // address of the local page
 	Conserved                                  bool
 }
 
@@ -116,6 +117,10 @@ func (n demoClockNews) of(s *demoStatus) (words []string) {
 		n[state] = true
 		words = append(words, s.trust())
 	}
+	if page := "page " + s.Page; s.Page != "" && !n[page] {
+		n[page] = true
+		words = append(words, "the local page is at "+s.Page)
+	}
 	for _, l := range s.Liars {
 		if !n[l.Address] {
 			n[l.Address] = true
@@ -127,7 +132,7 @@ func (n demoClockNews) of(s *demoStatus) (words []string) {
 
 // readDemoStatus takes what the demo shows from the gateway's status.
 func readDemoStatus(st *gateway.Status) demoStatus {
-	s := demoStatus{ClockState: st.Clock.State, BoundNS: st.Clock.BoundNS, Servers: len(st.Clock.Servers), Conserved: st.Conserved, Late: st.Emitted["late"]}
+	s := demoStatus{ClockState: st.Clock.State, BoundNS: st.Clock.BoundNS, Servers: len(st.Clock.Servers), Conserved: st.Conserved, Late: st.Emitted["late"], Page: st.Page}
 	for _, v := range st.Clock.Servers {
 		switch v.Verdict {
 		case "truechimer":

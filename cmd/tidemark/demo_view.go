@@ -158,7 +158,11 @@ func (m *demoModel) head(width int, ran time.Duration) [][]span {
 	}
 	lines = fit(lines, width, span{plain, "  "}, hold)
 	results := fmt.Sprintf("provisional %d · corrected %d · closed %d · late %d", c[demoProvisional], c[demoCorrected], c[demoClosed], c[demoLate])
-	return fit(lines, width, span{plain, " · "}, span{plain, results})
+	lines = fit(lines, width, span{plain, " · "}, span{plain, results})
+	if s.Page != "" {
+		lines = fit(lines, width, span{plain, " · "}, span{bold, s.Page})
+	}
+	return lines
 }
 
 // fit puts a span behind the last line, after a separator, or where there is no

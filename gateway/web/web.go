@@ -1,9 +1,10 @@
-// Package web answers over HTTP on the machine that the gateway runs on: what
-// Prometheus scrapes and what a supervisor asks. It only shows; nothing can be
-// changed through it, and nobody logs in, which is why it listens on the loopback
-// interface alone and answers only those who ask it by a loopback name: a page in a
-// browser on the same machine must not read it under a name of its own (DNS
-// rebinding).
+// Package web answers over HTTP: the local page, what Prometheus scrapes and what a
+// supervisor asks. It only shows; nothing can be changed through it.
+//
+// On a loopback address everybody on the machine may ask, by a loopback name: a page
+// in a browser on the same machine must not read it under a name of its own (DNS
+// rebinding). On any other address a token is needed: as a bearer token, or typed in
+// once by a person, whose browser keeps it as a cookie.
 package web
 
 import (
@@ -11,8 +12,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -32,17 +32,20 @@ type Gateway interface {
 // Server listens on one address.
 type Server struct {
 	listen string
+	token  []byte // what others must know; nil: nobody else may ask
 	mux    *http.ServeMux
+	url    atomic.Value // string
 	log    zerolog.Logger
 }
 
 // answerWithin bounds how long the gateway may think about an answer.
 const answerWithin = 5 * time.Second
 
-// New returns a server for an address of the loopback interface, host:port.
-func New(listen string, g Gateway, log zerolog.Logger) *Server {
-	s := &Server{listen: listen, mux: http.NewServeMux(), log: log}
-	s.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+// New returns a server for host:port. With a token it answers whoever knows it,
+// without one only this machine.
+func New(listen string, g Gateway, token []byte, log zerolog.Logger) *Server {
+	s := &Server{listen: listen, token: token, mux: http.NewServeMux(), log: log}
+	s.handle("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		text, err := g.Metrics(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -51,9 +54,24 @@ func New(listen string, g Gateway, log zerolog.Logger) *Server {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(text)
 	})
-	s.mux.HandleFunc("GET /healthz", verdict(g.Alive))
-	s.mux.HandleFunc("GET /readyz", verdict(g.Ready))
+	s.handle("GET /healthz", verdict(g.Alive))
+	s.handle("GET /readyz", verdict(g.Ready))
 	return s
+}
+
+// URL is where it answers, empty while it does not listen.
+func (s *Server) URL() string {
+	url, _ := s.url.Load().(string)
+	return url
+}
+
+// handle adds an answer that is given within answerWithin.
+func (s *Server) handle(pattern string, answer http.HandlerFunc) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+		defer cancel()
+		answer(w, r.WithContext(ctx))
+	})
 }
 
 func verdict(ask func(context.Context) error) http.HandlerFunc {
@@ -76,15 +94,17 @@ func (s *Server) Run(ctx context.Context) error {
 	for said := false; ctx.Err() == nil; {
 		ln, err := net.Listen("tcp", s.listen)
 		if err == nil {
-			s.log.Info().Str("url", "http://"+ln.Addr().String()).Msg("metrics can be asked for")
+			s.url.Store("http://" + ln.Addr().String() + "/")
+			s.log.Info().Str("url", s.URL()).Msg("the page and the metrics can be asked for")
 			said = false
 			err = s.serve(ctx, ln)
+			s.url.Store("")
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		if !said {
-			s.log.Warn().Err(err).Str("listen", s.listen).Msg("nobody can ask for metrics: free the address, or choose another under web.listen")
+			s.log.Warn().Err(err).Str("listen", s.listen).Msg("nobody can ask for the page or the metrics: free the address, or choose another under web.listen")
 			said = true
 		}
 		select {
@@ -110,24 +130,7 @@ func (s *Server) serve(ctx context.Context, ln net.Listener) error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !loopback(r.Host) {
-		http.Error(w, "ask by a loopback address or as localhost", http.StatusForbidden)
-		return
+	if s.lets(w, r) {
+		s.mux.ServeHTTP(w, r)
 	}
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
-	defer cancel()
-	s.mux.ServeHTTP(w, r.WithContext(ctx))
-}
-
-// loopback reports whether a Host header names this machine to itself.
-func loopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && addr.IsLoopback()
 }

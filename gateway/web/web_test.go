@@ -43,7 +43,7 @@ func TestAnswers(t *testing.T) {
 		{"/metrics", "evil.example:8080", shown{}, 403, "ask by a loopback address or as localhost\n"},
 		{"/metrics", "10.0.0.1", shown{}, 403, "ask by a loopback address or as localhost\n"},
 	} {
-		s := web.New("127.0.0.1:0", &c.shown, zerolog.Nop())
+		s := web.New("127.0.0.1:0", &c.shown, nil, zerolog.Nop())
 		r := httptest.NewRequest("GET", c.path, nil)
 		r.Host = c.host
 		w := httptest.NewRecorder()
@@ -61,7 +61,7 @@ func TestListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := make(chan string, 10)
-	s := web.New(ln.Addr().String(), &shown{}, zerolog.New(lines(said)))
+	s := web.New(ln.Addr().String(), &shown{}, nil, zerolog.New(lines(said)))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// cookie keeps the token of a browser that was given it once.
+const cookie = "tidemark_token"
+
+// lets reports whether a request may be answered, and answers it if not: with a
+// token, whoever knows it may ask; without one, whoever asks by a loopback name,
+// which only this machine can.
+func (s *Server) lets(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	switch {
+	case s.token == nil && !loopback(r.Host):
+		http.Error(w, "ask by a loopback address or as localhost", http.StatusForbidden)
+	case s.token == nil || knows(r, s.token):
+		return true
+	case r.Method == http.MethodPost && r.URL.Path == "/login":
+		login(w, r, s.token)
+	default:
+		h.Set("WWW-Authenticate", "Bearer")
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(loginForm))
+	}
+	return false
+}
+
+const loginForm = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Tidemark</title><link rel="stylesheet" href="/style.css"><main class="login"><h1>Tidemark</h1>
+<form method="post" action="/login"><label for="token">Token of this gateway (web.token)</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Look</button></form></main></html>`
+
+// login keeps a right token as a cookie that no script and no other site can use.
+func login(w http.ResponseWriter, r *http.Request, token []byte) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4096)
+	if !same([]byte(r.PostFormValue("token")), token) {
+		http.Error(w, "that is not the token of this gateway", http.StatusUnauthorized)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: string(token), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// knows reports whether the request brings the token.
+func knows(r *http.Request, token []byte) bool {
+	if r.URL.Path == "/style.css" {
+		return true // the form's
+	}
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return same([]byte(bearer), token)
+	}
+	c, err := r.Cookie(cookie)
+	return err == nil && same([]byte(c.Value), token)
+}
+
+// same compares in a time that tells nothing.
+func same(a, b []byte) bool {
+	x, y := sha256.Sum256(a), sha256.Sum256(b)
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// loopback reports whether a Host header names this machine to itself.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.IsLoopback()
+}

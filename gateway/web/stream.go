@@ -1,0 +1,130 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// every is how often those who look get a new view.
+const every = time.Second
+
+// maxStreams bounds how many may look at once.
+const maxStreams = 32
+
+// hub hands each view to everybody who looks.
+type hub struct {
+	mu      sync.Mutex
+	streams map[chan []byte]bool // under mu; each holds the newest view not yet sent
+	woken   chan struct{}        // somebody has begun to look
+}
+
+func newHub() hub {
+	return hub{streams: map[chan []byte]bool{}, woken: make(chan struct{}, 1)}
+}
+
+// join begins to look; nil if there are too many who do.
+func (h *hub) join() chan []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.streams) >= maxStreams {
+		return nil
+	}
+	c := make(chan []byte, 1)
+	h.streams[c] = true
+	select {
+	case h.woken <- struct{}{}:
+	default:
+	}
+	return c
+}
+
+func (h *hub) leave(c chan []byte) {
+	h.mu.Lock()
+	delete(h.streams, c)
+	h.mu.Unlock()
+}
+
+// send gives everybody the view, in the place of an older one that they did not
+// take yet, and returns how many there are.
+func (h *hub) send(data []byte) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.streams {
+		select {
+		case <-c:
+		default:
+		}
+		c <- data
+	}
+	return len(h.streams)
+}
+
+func (h *hub) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams) > 0
+}
+
+// Run makes views while somebody looks, until ctx ends.
+func (p *Page) Run(ctx context.Context) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		for p.hub.watched() {
+			p.refresh(ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		select {
+		case <-p.hub.woken:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// refresh makes one view and sends it.
+func (p *Page) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	v, err := p.view(ctx)
+	if err != nil {
+		v = map[string]string{"error": err.Error()}
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		p.log.Error().Err(err).Msg("the page's view cannot be encoded")
+		return
+	}
+	p.hub.send(data)
+}
+
+func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
+	flusher, ok := w.(http.Flusher)
+	c := p.hub.join()
+	if !ok || c == nil {
+		http.Error(w, "too many look at this page already", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.hub.leave(c)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // it goes on
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	for {
+		select {
+		case data := <-c:
+			if _, err := w.Write(append(append([]byte("data: "), data...), "\n\n"...)); err != nil {
+				return
+			}
+			flusher.Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
