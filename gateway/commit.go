@@ -98,7 +98,7 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 			p.ledger.Release.count(out.Outcomes[i])
 		}
 	}
-	p.board.stage(b.Readings, out.Outcomes)
+	p.board.note(b.Readings, out.Outcomes)
 	p.tails.stage(b.Readings, out)
 	p.results.stage(out.Emissions)
 	p.noteUntimed()

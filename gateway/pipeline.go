@@ -356,7 +356,6 @@ func (p *pipeline) settle(now time.Duration) {
 	if pr.commit.Block != nil {
 		p.seq = pr.commit.Block.Seq
 	}
-	p.board.post()
 	p.tails.post()
 	p.results.post()
 	p.cad.committed(now, pr.bytes)
