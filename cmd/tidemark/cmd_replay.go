@@ -51,10 +51,12 @@ func newReplayCmd() *cobra.Command {
 			"Without -c one feature named replay, version 1, is computed over every sensor. Time\n" +
 			"is the trace's own; the same trace gives the same bytes. - reads standard input.\n\n" +
 			"Of the configurations in a recorded trace only the birth of the store counts, unless\n" +
-			"--as-recorded puts them in force: then what comes out is what came out then.",
+			"--as-recorded puts them in force: then what comes out is what came out then. With -c\n" +
+			"readings that no verdict came with are judged by the file's policies, once the trace\n" +
+			"has told of the gateway's clock.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := f.config()
+			r, err := f.replayer()
 			if err != nil {
 				return err
 			}
@@ -62,7 +64,6 @@ func newReplayCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := replayer{config: cfg, asRecorded: f.asRecorded}
 			return r.run(cmd.Context(), shown, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
@@ -87,36 +88,38 @@ func newReplayCmd() *cobra.Command {
 	return cmd
 }
 
-// config is the engine's configuration: nothing is spaced, limited or forgotten.
-func (f *replayFlags) config() (windowing.Config, error) {
+// replayer is what the flags ask for: nothing is spaced, limited or forgotten,
+// unless a file says so.
+func (f *replayFlags) replayer() (*replayer, error) {
 	scope, ok := windowing.ParseScope(f.scope)
 	if !ok {
-		return windowing.Config{}, fmt.Errorf("--scope %q is none of input, device, sensor", f.scope)
+		return nil, fmt.Errorf("--scope %q is none of input, device, sensor", f.scope)
 	}
 	if f.watermarks != "generated" && f.watermarks != "explicit" {
-		return windowing.Config{}, fmt.Errorf("--watermarks %q is neither generated nor explicit", f.watermarks)
+		return nil, fmt.Errorf("--watermarks %q is neither generated nor explicit", f.watermarks)
 	}
+	explicit := f.watermarks == "explicit"
 	if f.asRecorded {
-		return windowing.Config{FloorMS: reading.NoTime, Explicit: f.watermarks == "explicit"}, nil
+		return &replayer{config: windowing.Config{FloorMS: reading.NoTime, Explicit: explicit}, asRecorded: true}, nil
 	}
-	cfg := windowing.Config{Features: []windowing.Feature{{
+	r := &replayer{config: windowing.Config{Features: []windowing.Feature{{
 		ID:     windowing.FeatureID{Name: "replay", Version: 1},
 		SizeMS: f.window.ms(), OffsetMS: f.offset.ms(), OutOfOrdernessMS: f.outOfOrderness.ms(),
 		AllowedLatenessMS: f.lateness.ms(), IdleAfterMS: f.idleAfter.ms(), Scope: scope, Functions: f.functions,
-	}}}
+	}}}}
 	if f.file != "" {
 		file, err := configs.Load(f.file)
 		if err != nil {
-			return cfg, err
+			return nil, err
 		}
-		if cfg, err = gateway.EngineConfig(file); err != nil {
-			return cfg, fmt.Errorf("%s: %w", f.file, err)
+		if r.config, err = gateway.EngineConfig(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.file, err)
 		}
+		r.judge = gateway.Judge(file)
 	}
 	// A trace has no birth, and ends before its evidence would be forgotten (D3).
-	cfg.FloorMS, cfg.LateIdentityMS = reading.NoTime, windowing.Forever
-	cfg.Explicit = f.watermarks == "explicit"
-	return cfg, nil
+	r.config.FloorMS, r.config.LateIdentityMS, r.config.Explicit = reading.NoTime, windowing.Forever, explicit
+	return r, nil
 }
 
 // shown tells which kinds of emission are printed.
@@ -135,6 +138,7 @@ func (f *replayFlags) shown() (shown shownKinds, err error) {
 type replayer struct {
 	config     windowing.Config
 	asRecorded bool // the trace's configurations are in force, not config
+	judge      func(*reading.Reading)
 }
 
 // run prints what comes out; before a fault of the trace, too.
@@ -153,7 +157,9 @@ func (r *replayer) run(ctx context.Context, shown shownKinds, name string, in io
 		in = f
 	}
 	lines := &replayLines{w: bufio.NewWriterSize(out, 64<<10), shown: shown, live: live}
-	err = r.trace(ctx, engine, trace.NewReader(in, r.config.Explicit), lines)
+	ops := trace.NewReader(in, r.config.Explicit)
+	ops.Judge = r.judge
+	err = r.trace(ctx, engine, ops, lines)
 	if flushErr := lines.w.Flush(); flushErr != nil {
 		return runtimeError(fmt.Errorf("cannot write what came out: %w", flushErr))
 	}

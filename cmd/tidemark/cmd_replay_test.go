@@ -145,3 +145,56 @@ func TestReplayOfAConfiguration(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }
+
+// A recorded trace says with its own configurations what it said then; without,
+// only the birth of its store counts.
+func TestReplayAsRecorded(t *testing.T) {
+	recorded := `{"op":"config","floor":"2026-01-01T12:00:30Z","features":[{"name":"hot","version":2,"definition":"0000002a","window":60000,"functions":["max"]}],"expect":[{"alarm_after":1000}]}
+{"op":"clock","segment":1,"state":"synchronized","error_ns":1000000}
+{"op":"batch","seq":7,"time":1000,"readings":[{"input":"A","sensor":"t","source_time":"2026-01-01T12:00:10Z","value":1,"stamp":{}},{"input":"A","sensor":"t","source_time":"2026-01-01T12:00:40Z","value":5,"stamp":{"clock":1}}],"marks":[{"op":"catchup","input":"A","state":"begin"}]}
+{"op":"evidence","input":"A","time":"2026-01-01T12:02:00Z"}
+{"op":"catchup","input":"A","state":"end"}
+{"op":"batch","seq":8,"time":2000,"readings":[{"input":"A","sensor":"u","source_time":"2026-01-01T12:01:30Z","value":2,"stamp":{}}]}
+{"op":"batch","time":2001,"readings":[],"marks":[{"op":"active","input":"A"}]}
+{"op":"batch","time":2100,"readings":[{"input":"A","sensor":"t","source_time":"2026-01-01T12:01:20Z","value":9,"stamp":{}}]}
+`
+	golden(t, "replay_recorded.txt", replayOK(t, []string{"--as-recorded"}, recorded)+"\n"+replayOK(t, []string{"--window", "30s"}, recorded))
+	if code, _, errOut := runReplay(t, []string{"--as-recorded", "--window", "30s"}, recorded); code != exitUsage || !strings.Contains(errOut, "as-recorded") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}
+
+// With -c and evidence of the gateway's clock readings are judged; those with a
+// verdict never again.
+func TestReplayJudges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.yaml")
+	text := strings.Replace(validConfig, "{name: f}", "{name: hot, window: 1m, out_of_orderness: 0s, functions: [max]}", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const read = `{"op":"reading","input":"a","sensor":"t","source_time":"2026-01-01T12:00:10Z","ingest_time":"2026-01-01T12:00:05Z","value":1`
+	ahead := read + "}\n"
+	outcome := func(args []string, text string) string {
+		_, out, errOut := runReplay(t, args, text)
+		if i := strings.Index(out, `"reason":`); i >= 0 {
+			reason, _, _ := strings.Cut(out[i+len(`"reason":"`):], `"`)
+			return reason
+		}
+		return errOut
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"no clock", ahead, ""},
+		{"synchronized", `{"op":"clock","state":"synchronized","error_ns":1000000}` + "\n" + ahead, "FUTURE"},
+		{"stamped", `{"op":"clock","state":"synchronized","error_ns":1000000}` + "\n" + read + `,"stamp":{}}` + "\n", ""},
+		{"unknown", `{"op":"clock","state":"unknown"}` + "\n" + ahead, ""},
+		{"no arrival", `{"op":"clock","state":"synchronized","error_ns":1000000}` + "\n" +
+			`{"op":"reading","input":"a","sensor":"t","source_time":1,"value":1}` + "\n", "tidemark: -: line 2: ingest_time is missing: it is what the clock judges the source time by\n"},
+	} {
+		if got := outcome([]string{"-c", file}, c.text); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	if got := outcome(nil, `{"op":"clock","state":"synchronized","error_ns":1000000}`+"\n"+ahead); got != "" {
+		t.Errorf("judged without a file: %s", got)
+	}
+}

@@ -17,7 +17,8 @@
 // whole milliseconds since 1970. Integers are exact up to 64 bits.
 //
 // Without a stamp a reading is taken at its word, as under the policy trusted: the
-// source time is the event time. One that int64 nanoseconds cannot hold is
+// source time is the event time; unless the Reader has a Judge and the trace has
+// told of a clock. One that int64 nanoseconds cannot hold is
 // quarantined as SOURCE_TIME_RANGE (SEMANTICS W4).
 //
 // # What a journal knows besides

@@ -119,9 +119,18 @@ func (r *Reader) add(s *sample, clock *reading.ClockSegment) (err error) {
 		}
 		rd.HasSeq = true
 	}
-	if s.stamp == nil {
+	switch {
+	case s.stamp != nil:
+		rd.Stamp, err = r.stamp(s.stamp, rd.Source, clock)
+	case r.Judge == nil || clock == nil:
 		rd.Stamp = trusted(rd.Source)
-	} else if rd.Stamp, err = r.stamp(s.stamp, rd.Source, clock); err != nil {
+	case rd.IngestNS == reading.NoTime:
+		err = errors.New("ingest_time is missing: it is what the clock judges the source time by")
+	default:
+		rd.Stamp.Clock = clock
+		r.Judge(&rd)
+	}
+	if err != nil {
 		return err
 	}
 	r.readings = append(r.readings, rd)

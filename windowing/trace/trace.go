@@ -36,6 +36,11 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // Reader reads a trace. It keeps gateway time, which the trace moves.
 type Reader struct {
+	// Judge, if not nil, rules on readings without a stamp once an operation clock
+	// has been read; it finds the clock segment in the reading's stamp and fills the
+	// rest. Without it they are taken at their word.
+	Judge func(*reading.Reading)
+
 	lines    *bufio.Scanner
 	explicit bool
 
