@@ -178,6 +178,27 @@ func TestAcknowledgesWhatIsOnDisk(t *testing.T) {
 			t.Errorf("%v acknowledged, and nothing is on disk", p.acked)
 		}
 	})
+	g.do(func() { // up to the second of them
+		n := 0
+		for _, p := range g.open {
+			if n += len(p.Readings); n == 2 {
+				p.Source.Committed(p.Token)
+				return
+			}
+		}
+	})
+	until(t, "two are acknowledged", func() (two bool) {
+		p.breathe()
+		p.do(func() { two = len(p.acked) == 2 })
+		return two
+	})
+	p.breathe()
+	p.patient()
+	p.do(func() {
+		if !slices.Equal(p.acked, []uint32{1, 2}) {
+			t.Errorf("%v acknowledged, want 1 and 2", p.acked)
+		}
+	})
 	g.do(func() { g.held = false; g.commit() })
 	until(t, "all are acknowledged", func() (all bool) {
 		p.breathe()
