@@ -89,7 +89,7 @@ func (l load) commit(seq uint64) *buffer.Commit {
 		c.Records = append(c.Records, buffer.Record{Kind: 1, Data: pattern(uint64(i), 150)})
 	}
 	if l.checkpoint > 0 && seq%uint64(l.checkpoint) == 0 {
-		c.Checkpoint = pattern(3, 500_000)
+		c.Checkpoint = whole(pattern(3, 500_000))
 	}
 	return c
 }
@@ -137,7 +137,7 @@ func BenchmarkSteady(b *testing.B) {
 			seq := uint64(1)
 			for ; seq <= 2*retained; seq++ {
 				c := l.commit(seq)
-				c.Checkpoint = []byte{1}
+				c.Checkpoint = whole([]byte{1})
 				commit(b, s, c)
 				s.Outbox("plant").Delivered(buffer.Live, seq*uint64(l.records))
 			}
@@ -220,7 +220,7 @@ func BenchmarkOpen(b *testing.B) {
 		c := load{readings: 1000}.commit(seq)
 		c.AtMS = 0
 		if seq >= 9999 {
-			c.Checkpoint = pattern(seq, 500_000)
+			c.Checkpoint = whole(pattern(seq, 500_000))
 		}
 		commit(b, s, c)
 	}

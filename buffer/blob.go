@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -90,36 +89,6 @@ func (a *arena) put(b *bolt.Bucket, t tag, prefix, content []byte) (int64, error
 		size += int64(len(key) + len(value) + elementLen)
 	}
 	return size, nil
-}
-
-// putInPlace is put for what is large: content is head and then body, and is laid
-// out in the memory of body, which is lost for that. Room behind body for the heads
-// and checksums saves a copy of it all.
-func putInPlace(b *bolt.Bucket, t tag, prefix, head, body []byte) (int64, error) {
-	n := chunkCount(len(head) + len(body))
-	first := blobHeadOf(n, len(head)+len(body), crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body))
-	first = append(first, head...)
-	end := len(first) + len(body) + n*crcLen
-	buf := slices.Grow(body, end-len(body))[:end]
-	// From the last chunk on, each moves behind all that is still to be moved.
-	for i := n - 1; i >= 0; i-- {
-		from, to := i*chunkMax, min((i+1)*chunkMax, end)
-		payload := buf[from : to-crcLen]
-		if i == 0 {
-			copy(payload[len(first):], body)
-			copy(payload, first)
-		} else {
-			copy(payload, body[i*perChunk-len(first):])
-		}
-		binary.BigEndian.PutUint32(buf[to-crcLen:], checksum(t, appendChunkKey(nil, prefix, i), payload))
-	}
-	for i := range n {
-		from, to := i*chunkMax, min((i+1)*chunkMax, end)
-		if err := b.Put(appendChunkKey(nil, prefix, i), buf[from:to:to]); err != nil {
-			return 0, err
-		}
-	}
-	return int64(end) + int64(n)*int64(len(prefix)+2+elementLen), nil
 }
 
 // blobHeadOf is what stands before the content of a blob of n chunks.

@@ -87,8 +87,8 @@ type checker struct {
 	bucket string
 	blob   *partBlob
 
-	runs     map[string][]Gap  // sequence numbers found whole, per bucket
-	slots    [2]*checkpointRef // found whole
+	runs     map[string][]Gap         // sequence numbers found whole, per bucket
+	slots    [2]map[int]checkpointRef // parts found whole
 	readings int64
 }
 
@@ -191,10 +191,14 @@ func (c *checker) value(p *partBlob) error {
 		}
 	case "checkpoint":
 		ref, _, err := decodeCheckpoint(p.content)
-		if err != nil || len(p.prefix) != 1 || p.prefix[0] > 1 {
+		if err != nil || len(p.prefix) != 3 || p.prefix[0] > 1 {
 			return errCheckpoint
 		}
-		c.slots[p.prefix[0]] = &ref
+		parts := &c.slots[p.prefix[0]]
+		if *parts == nil {
+			*parts = map[int]checkpointRef{}
+		}
+		(*parts)[int(binary.BigEndian.Uint16(p.prefix[1:]))] = ref
 	case "journal":
 		b, err := decodeBlock(0, p.content)
 		if err != nil {
@@ -250,8 +254,10 @@ func (c *checker) compare() {
 			continue
 		}
 		r.Checkpoints = append(r.Checkpoints, want.Seq)
-		if got := c.slots[slot]; got == nil || got.Generation != want.Generation || got.Seq != want.Seq {
-			c.fault(-1, "checkpoint", describe("checkpoint", slotPrefix(slot)), errCheckpoint.Error())
+		for i := range want.Parts {
+			if got := c.slots[slot][i]; got.Generation != want.Generation || got.Seq != want.Seq {
+				c.fault(-1, "checkpoint", describe("checkpoint", partPrefix(slot, i)), errCheckpoint.Error())
+			}
 		}
 	}
 }
@@ -289,8 +295,8 @@ func describe(bucket string, prefix []byte) string {
 		return "state"
 	case bucket == "state":
 		return fmt.Sprintf("value %q", prefix[1:])
-	case bucket == "checkpoint" && len(prefix) == 1:
-		return fmt.Sprintf("slot %d", prefix[0])
+	case bucket == "checkpoint" && len(prefix) == 3:
+		return fmt.Sprintf("slot %d, part %d", prefix[0], binary.BigEndian.Uint16(prefix[1:]))
 	case len(prefix) == 8:
 		return fmt.Sprintf("%d", binary.BigEndian.Uint64(prefix))
 	}

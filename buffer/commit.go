@@ -22,10 +22,9 @@ type Commit struct {
 	// holds no NUL. A value that is as it was costs nothing.
 	Meta map[string][]byte
 	// Checkpoint is a snapshot that holds after Block, or after the last block;
-	// nil for none. It is megabytes, so it is laid out for the disk where it stands:
-	// it is the store's from the call on, even if that fails. A CheckpointRoom of
-	// spare capacity saves a copy of it.
-	Checkpoint []byte
+	// nil for none. All but its last part is written in transactions that come
+	// before the commit's own, over the older of the two checkpoints.
+	Checkpoint Snapshot
 	// KeepFrom is the first block that the caller still needs: those below may go
 	// as retention, quota and checkpoints allow. 0 keeps all.
 	KeepFrom uint64
@@ -39,14 +38,13 @@ type Commit struct {
 
 // Commit writes c in one transaction. When it returns nil, everything in c and
 // everything delivered before the call is on disk. If the error is an ErrFull,
-// nothing was written and c may be tried again as it is, but for the Checkpoint,
-// which is to be made anew or left out. A c that cannot be
-// right, such as a block out of sequence, is refused and changes nothing. Any
+// nothing was written and c may be tried again as it is; the older checkpoint may
+// be gone. A c that cannot be right, such as a block out of sequence, is refused and changes nothing. Any
 // other error is a *BrokenError: it is not known whether c is on disk, and the
 // store answers nothing until it is closed and opened again.
 //
-// c and what it points to, except for the Checkpoint, are the caller's again when
-// Commit returns.
+// c and what it points to are the caller's again when Commit returns. Commit
+// returns the error of a Snapshot that fails by itself; nothing was written then.
 func (s *Store) Commit(c *Commit) error {
 	s.wmu.Lock()
 	defer s.wmu.Unlock()
@@ -62,8 +60,23 @@ func (s *Store) Commit(c *Commit) error {
 	if err := s.makeRoom(c); err != nil {
 		return err
 	}
+	var l *laying
+	if c.Checkpoint != nil {
+		var err error
+		if l, err = s.lay(c.Checkpoint, s.lastOf(c)); err != nil {
+			return err
+		}
+	}
 	changed := s.changedMeta(c.Meta)
-	return s.transact(changed, func(w *writing) error { return w.commit(c) })
+	return s.transact(changed, func(w *writing) error { return w.commit(c, l) })
+}
+
+// lastOf is the journal's last block after c.
+func (s *Store) lastOf(c *Commit) uint64 {
+	if c.Block != nil {
+		return c.Block.Seq
+	}
+	return s.st.Journal.Next - 1
 }
 
 // FlushCursors writes what the uplinks have delivered since the last commit and
@@ -101,7 +114,7 @@ func (w *writing) put(bucket []byte, t tag, prefix, content []byte) (int64, erro
 	return w.s.arena.put(b, t, prefix, content)
 }
 
-func (w *writing) commit(c *Commit) error {
+func (w *writing) commit(c *Commit, l *laying) error {
 	w.st.KeepFrom = c.KeepFrom
 	if c.AtMS > 0 {
 		w.st.LastMS = max(w.st.LastMS, c.AtMS)
@@ -127,8 +140,8 @@ func (w *writing) commit(c *Commit) error {
 			return err
 		}
 	}
-	if c.Checkpoint != nil {
-		if err := w.putCheckpoint(c.Checkpoint); err != nil {
+	if l != nil {
+		if err := l.finish(w); err != nil {
 			return err
 		}
 	}
@@ -160,7 +173,7 @@ func (s *Store) check(c *Commit) error {
 			return err
 		}
 	}
-	return checkSize("checkpoint", c.Checkpoint)
+	return nil
 }
 
 // dataMax is the longest value of a caller: content also holds a head.

@@ -81,7 +81,7 @@ func victim(t *testing.T) (file []byte, before, after contents) {
 			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: 4, AtMS: int64(seq), Data: pattern(seq, rnd.IntN(3000))})
 		}
 		if seq%10 == 0 {
-			c.Checkpoint = pattern(seq, 5000)
+			c.Checkpoint = whole(pattern(seq, 5000))
 			c.Meta["large"] = pattern(seq, 20_000)
 		}
 		if seq == 60 {

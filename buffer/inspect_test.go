@@ -15,7 +15,7 @@ func TestCheckOfASoundStore(t *testing.T) {
 	s := open(t, path, opts())
 	for seq := uint64(1); seq <= 20; seq++ {
 		commit(t, s, &buffer.Commit{Block: block(seq, 5000), Records: []buffer.Record{{Data: pattern(seq, 3000)}},
-			Checkpoint: pattern(seq, 4000), Meta: map[string][]byte{"large": pattern(seq, 9000)}, AtMS: 5})
+			Checkpoint: whole(pattern(seq, 4000)), Meta: map[string][]byte{"large": pattern(seq, 9000)}, AtMS: 5})
 	}
 	if _, err := buffer.Check(path); !errors.As(err, new(*buffer.LockedError)) {
 		t.Errorf("while it is in use: %v", err)

@@ -81,8 +81,12 @@ func (x *machine) Commit(t *rapid.T) {
 		x.m.meta[name] = string(v)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "checkpoint") == 0 {
-		c.Checkpoint = pattern(x.m.last, size.Draw(t, "snapshot"))
-		x.m.checkpoint, x.m.cpSeq = string(c.Checkpoint), x.m.last
+		snapshot := pattern(x.m.last, size.Draw(t, "snapshot"))
+		if rapid.IntRange(0, 39).Draw(t, "large") == 0 {
+			snapshot = pattern(x.m.last, rapid.IntRange(0, 1_700_000).Draw(t, "snapshot in parts"))
+		}
+		c.Checkpoint = whole(snapshot)
+		x.m.checkpoint, x.m.cpSeq = string(snapshot), x.m.last
 	}
 	if err := x.s.Commit(c); err != nil {
 		t.Fatal(err)

@@ -85,7 +85,9 @@ func (s *Store) used() int64 {
 
 // size is how many bytes of its caller's a commit carries.
 func (c *Commit) size() (n int64) {
-	n = int64(len(c.Checkpoint))
+	if c.Checkpoint != nil {
+		n = partLen // each part before the last finds its own room
+	}
 	if c.Block != nil {
 		n += int64(len(c.Block.Data) + len(c.Block.Index))
 	}

@@ -27,7 +27,7 @@ func feed(t *testing.T, s *buffer.Store, seq uint64, most int, stop func(seq uin
 		c := &buffer.Commit{Block: block(seq, 20_000), KeepFrom: seq + 1, AtMS: int64(seq) * 1000, Reported: reported}
 		c.Records = []buffer.Record{{Kind: 1, Data: pattern(seq, 200)}}
 		if seq%10 == 0 || s.WantsCheckpoint() {
-			c.Checkpoint = pattern(seq, 3000)
+			c.Checkpoint = whole(pattern(seq, 3000))
 		}
 		if err := s.Commit(c); err != nil {
 			return seq, err
@@ -119,7 +119,7 @@ func TestQuotaNeverPassesWhatIsNeeded(t *testing.T) {
 				seq++
 				k := &buffer.Commit{Block: block(seq, 20_000), KeepFrom: c.keep(seq)}
 				if c.checkpoint {
-					k.Checkpoint = pattern(seq, 100)
+					k.Checkpoint = whole(pattern(seq, 100))
 				}
 				err = s.Commit(k)
 			}
@@ -156,7 +156,7 @@ func TestCheckpointMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.Commit(&buffer.Commit{Checkpoint: pattern(1, 100), KeepFrom: c.Block.Seq}); err != nil {
+		if err := s.Commit(&buffer.Commit{Checkpoint: whole(pattern(1, 100)), KeepFrom: c.Block.Seq}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestHoldSources(t *testing.T) {
 	var err error
 	var c *buffer.Commit
 	for ; err == nil; seq++ {
-		c = &buffer.Commit{Block: block(seq, 20_000), KeepFrom: seq + 1, AtMS: 1000, Checkpoint: pattern(seq, 10)}
+		c = &buffer.Commit{Block: block(seq, 20_000), KeepFrom: seq + 1, AtMS: 1000, Checkpoint: whole(pattern(seq, 10))}
 		err = s.Commit(c)
 	}
 	var full *buffer.FullError
@@ -251,7 +251,7 @@ func TestRetention(t *testing.T) {
 	s := newStore(t, o)
 	ev := func(ms int64) []buffer.Evidence { return []buffer.Evidence{{Kind: 1, AtMS: ms, Data: pattern(1, 10)}} }
 	at := func(seq uint64, ms, evMS int64) {
-		commit(t, s, &buffer.Commit{Block: block(seq, 100), KeepFrom: seq + 1, AtMS: ms, Evidence: ev(evMS), Checkpoint: []byte{1}})
+		commit(t, s, &buffer.Commit{Block: block(seq, 100), KeepFrom: seq + 1, AtMS: ms, Evidence: ev(evMS), Checkpoint: whole([]byte{1})})
 	}
 	seq := uint64(1)
 	for ; seq <= 100; seq++ { // the clock is not trusted: nothing has an age

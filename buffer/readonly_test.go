@@ -16,7 +16,7 @@ func TestOpenToReadChangesNothing(t *testing.T) {
 	for seq := uint64(1); seq <= 6; seq++ {
 		c := &buffer.Commit{Block: block(seq, 500), Records: []buffer.Record{{Kind: 1, Data: pattern(seq, 50)}}, Meta: map[string][]byte{"m": {byte(seq)}}}
 		if seq == 2 || seq == 4 {
-			c.Checkpoint = pattern(seq, 3000)
+			c.Checkpoint = whole(pattern(seq, 3000))
 		}
 		commit(t, s, c)
 	}

@@ -375,5 +375,5 @@ func (s *salvager) recovers() bool {
 			return s.found.State
 		}
 	}
-	return false
+	return s.found.State && s.st.reaches(0)
 }

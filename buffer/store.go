@@ -30,6 +30,7 @@ type Store struct {
 	wmu   sync.Mutex // held by the one who writes: a commit, a close
 	arena arena      // under wmu
 	block []byte     // under wmu; scratch
+	part  []byte     // under wmu; of a checkpoint
 	st    *state     // of the last commit; written under wmu and mu, never changed in place
 
 	mu   sync.Mutex

@@ -226,3 +226,8 @@ func TestTwoOpens(t *testing.T) {
 		t.Errorf("files left behind: %v", files)
 	}
 }
+
+// whole is a snapshot that is there in one piece.
+func whole(data []byte) buffer.Snapshot {
+	return func(put func([]byte) error) error { return put(data) }
+}

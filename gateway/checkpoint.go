@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"tidemark/buffer"
@@ -47,8 +46,13 @@ func (p *pipeline) checkpoint() error {
 	if p.cost == 0 {
 		return nil
 	}
-	c := buffer.Commit{Checkpoint: p.snapshot()}
-	size := len(c.Checkpoint)
+	size := 0
+	c := buffer.Commit{Checkpoint: func(put func([]byte) error) error {
+		return p.engine.Snapshot(func(part []byte) error {
+			size += len(part)
+			return put(part)
+		})
+	}}
 	p.noteMeta(&c, p.clk.Now().WallNS)
 	switch err := p.store.Commit(&c); {
 	case errors.Is(err, buffer.ErrFull):
@@ -60,22 +64,5 @@ func (p *pipeline) checkpoint() error {
 	}
 	p.cost = 0
 	p.cad.committed(p.now(), size)
-	// The collector would take what a checkpoint needed for a moment for what is
-	// always in use, and let half as much again gather.
-	c = buffer.Commit{}
-	runtime.GC()
 	return nil
-}
-
-// snapshotPerIdentity is about what a snapshot holds for each reading that will be
-// recognised: eight bytes, and a share of its sensor's windows.
-const snapshotPerIdentity = 10
-
-// snapshot returns the engine's state with room for the store. Its size is guessed
-// beforehand: growing by and by takes several times as much memory.
-func (p *pipeline) snapshot() []byte {
-	guess := max(p.snapshotLen+p.snapshotLen/8, p.engine.Status().Identities*snapshotPerIdentity)
-	s := p.engine.AppendSnapshot(make([]byte, 0, guess+buffer.CheckpointRoom(guess)))
-	p.snapshotLen = len(s)
-	return s
 }

@@ -75,7 +75,6 @@ type pipeline struct {
 	pendingInBatch int                // readings of this batch that wait for a second verdict
 	catching       map[string]catcher // by input
 	cost           int                // readings stepped since the last checkpoint
-	snapshotLen    int                // of the last checkpoint
 	prepared       *prepared
 	measures       *measures
 	arena          []byte        // of the records of the commit that is being prepared

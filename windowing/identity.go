@@ -186,9 +186,9 @@ func merge(into, from []uint64) []uint64 {
 	return into
 }
 
-// ascending returns all identities in order.
-func (t *idTable) ascending() []uint64 {
-	all := slices.Concat(t.rest, t.run, t.fresh[:t.n])
+// ascending appends all identities in order to the empty list all.
+func (t *idTable) ascending(all []uint64) []uint64 {
+	all = append(append(append(all, t.rest...), t.run...), t.fresh[:t.n]...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -32,7 +32,7 @@ func TestIDTableAgainstMap(t *testing.T) {
 				n++
 			}
 		}
-		if table.len() != n || len(table.ascending()) != n {
+		if table.len() != n || len(table.ascending(nil)) != n {
 			t.Fatalf("%d identities, want %d", table.len(), n)
 		}
 	})

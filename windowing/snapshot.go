@@ -22,6 +22,18 @@ func (e *Engine) AppendSnapshot(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(w.buf[from:], castagnoli))
 }
 
+// Snapshot is AppendSnapshot for a large state: it hands out the same bytes in parts
+// of some 64 KB, one after the other, so that they are never all in memory. A part
+// is put's until it returns. The error is put's.
+func (e *Engine) Snapshot(put func(part []byte) error) error {
+	w := wire{buf: append(make([]byte, 0, partLen+4096), snapshotVersion), version: snapshotVersion, out: put}
+	w.engine(e)
+	w.part()
+	w.buf = binary.LittleEndian.AppendUint32(w.buf, w.sum)
+	w.part()
+	return w.err
+}
+
 // ErrNewer is wrapped by the errors about a snapshot or a configuration that a
 // later version wrote: it is sound, and that version is what reads it.
 var ErrNewer = errors.New("written by a newer version of tidemark: install that version or a later one")

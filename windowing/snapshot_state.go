@@ -147,7 +147,8 @@ func (w *wire) idGroup(g *idGroup) {
 func (w *wire) table(t *idTable) {
 	all := []uint64(nil)
 	if !w.reading {
-		all = t.ascending()
+		w.scratch = t.ascending(w.scratch[:0])
+		all = w.scratch
 	}
 	n := len(all)
 	w.count(&n, 1)

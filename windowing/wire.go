@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 
 	"tidemark/reading"
@@ -16,6 +17,9 @@ type wire struct {
 	buf     []byte
 	at      int
 	reading bool
+	out     func(part []byte) error // takes what was written so far, when it has become long; nil keeps it
+	sum     uint32                  // CRC-32C of what out took
+	scratch []uint64                // of the identities that are being written
 	version byte // of the form that is read or written
 	names   *Names
 	err     error
@@ -29,6 +33,20 @@ func (w *wire) fail(err error) {
 	}
 }
 
+// partLen is about how much is written before it is passed on.
+const partLen = 64 << 10
+
+// part passes on what was written; after an error it is dropped.
+func (w *wire) part() {
+	if w.err == nil {
+		w.sum = crc32.Update(w.sum, castagnoli, w.buf)
+		if err := w.out(w.buf); err != nil {
+			w.err = err
+		}
+	}
+	w.buf = w.buf[:0]
+}
+
 func (w *wire) left() int {
 	if w.err != nil {
 		return 0
@@ -39,6 +57,9 @@ func (w *wire) left() int {
 func (w *wire) u64(p *uint64) {
 	if !w.reading {
 		w.buf = binary.AppendUvarint(w.buf, *p)
+		if w.out != nil && len(w.buf) >= partLen {
+			w.part()
+		}
 		return
 	}
 	*p = 0

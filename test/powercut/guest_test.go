@@ -164,6 +164,9 @@ func options() buffer.Options {
 	return buffer.Options{Quota: 8 << 20, Uplinks: []string{"plant"}, RetainMS: 300_000, NowMS: 1}
 }
 
+// snapshotLen makes checkpoints of two parts.
+const snapshotLen = 600_000
+
 // commit is commit number n: everything in it follows from n.
 func commit(n uint64) *buffer.Commit {
 	c := &buffer.Commit{
@@ -174,7 +177,7 @@ func commit(n uint64) *buffer.Commit {
 		c.Records = append(c.Records, buffer.Record{Kind: byte(n), Data: pattern(n, int(n*31%500))})
 	}
 	if n%8 == 0 {
-		c.Checkpoint = pattern(n, 20_000)
+		c.Checkpoint = func(put func([]byte) error) error { return put(pattern(n, snapshotLen)) }
 	}
 	return c
 }
@@ -195,7 +198,7 @@ func verify(s *buffer.Store) (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if want := last / 8 * 8; seq != want || seq > 0 && string(snapshot) != string(pattern(seq, 20_000)) {
+	if want := last / 8 * 8; seq != want || seq > 0 && string(snapshot) != string(pattern(seq, snapshotLen)) {
 		return 0, fmt.Errorf("the checkpoint is that of %d, want %d", seq, want)
 	}
 	if last > 0 && string(s.Meta("ledger")) != string(pattern(last, 900)) {
