@@ -248,17 +248,24 @@ func (c *checker) compare() {
 	c.missing("journal", st.Journal, st.Gaps)
 	c.missing("outbox", st.Outbox, nil)
 	c.missing("evidence", st.Evidence, nil)
+	leads := st.Journal.First == 1
 	for _, slot := range st.newest() {
 		want := st.Checkpoints[slot]
 		if want.Generation == 0 {
 			continue
 		}
 		r.Checkpoints = append(r.Checkpoints, want.Seq)
+		whole := true
 		for i := range want.Parts {
 			if got := c.slots[slot][i]; got.Generation != want.Generation || got.Seq != want.Seq {
 				c.fault(-1, "checkpoint", describe("checkpoint", partPrefix(slot, i)), errCheckpoint.Error())
+				whole = false
 			}
 		}
+		leads = leads || whole && st.Journal.First <= want.Seq+1
+	}
+	if !leads {
+		c.fault(-1, "checkpoint", "recovery", fmt.Sprintf("no checkpoint leads to block %d: a gateway would set this store aside", st.Journal.Next-1))
 	}
 }
 

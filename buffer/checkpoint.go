@@ -177,9 +177,10 @@ func (l *laying) finish(w *writing) error {
 
 // Recover returns the newest whole checkpoint and the block after which it
 // holds, and the journal's last block; the blocks in between are to be stepped
-// again. Without a checkpoint it returns nil and 0. If what is left of the file
-// does not lead to lastSeq (both checkpoints are damaged, or blocks that are
-// needed are missing) the error is a *DamageError.
+// again. Without a checkpoint it returns nil and 0. Blocks on the way may be gaps
+// (Held) or turn out damaged; LoseBlock passes over those. If there is nothing to
+// begin with (both checkpoints are damaged, and the journal does not go back to its
+// first block) the error is a *DamageError.
 func (s *Store) Recover() (checkpoint []byte, checkpointSeq, lastSeq uint64, err error) {
 	err = s.view(func(tx *bolt.Tx) error {
 		st, err := readState(tx)
@@ -187,24 +188,36 @@ func (s *Store) Recover() (checkpoint []byte, checkpointSeq, lastSeq uint64, err
 			return s.damage("state", err)
 		}
 		lastSeq = st.Journal.Next - 1
-		var faults []error
-		for _, slot := range st.newest() {
-			checkpoint, err = readSlot(tx, slot, st.Checkpoints[slot])
-			checkpointSeq = st.Checkpoints[slot].Seq
-			if err == nil && st.reaches(checkpointSeq) {
-				return nil
-			}
-			faults = append(faults, err)
+		checkpoint, checkpointSeq, err = st.start(tx)
+		if err != nil {
+			return s.damage(fmt.Sprintf("no checkpoint leads to block %d", lastSeq), err)
 		}
-		if checkpoint, checkpointSeq = nil, 0; st.reaches(0) {
-			return nil
-		}
-		return s.damage(fmt.Sprintf("no checkpoint leads to block %d", lastSeq), errors.Join(faults...))
+		return nil
 	})
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	return checkpoint, checkpointSeq, lastSeq, nil
+}
+
+// start returns what recovery begins with.
+func (s *state) start(tx *bolt.Tx) (snapshot []byte, seq uint64, err error) {
+	var faults []error
+	for _, slot := range s.newest() {
+		ref := s.Checkpoints[slot]
+		snapshot, err := readSlot(tx, slot, ref)
+		if err == nil && s.Journal.First > ref.Seq+1 {
+			err = fmt.Errorf("checkpoint %d holds after block %d, and the journal begins with block %d", ref.Generation, ref.Seq, s.Journal.First)
+		}
+		if err == nil {
+			return snapshot, ref.Seq, nil
+		}
+		faults = append(faults, err)
+	}
+	if s.Journal.First > 1 {
+		return nil, 0, errors.Join(faults...)
+	}
+	return nil, 0, nil
 }
 
 // reaches reports whether every block after seq is held.

@@ -224,6 +224,7 @@ func (s *Store) transact(changed map[string][]byte, fn func(w *writing) error) e
 	s.block = w.block
 	if err == nil {
 		s.install(w.st, changed)
+		s.forgetPages(w.st.Commits)
 		return nil
 	}
 	return s.failed(err, w.st.Commits)

@@ -70,7 +70,10 @@ func (e *LockedError) Error() string {
 type DamageError struct {
 	Path string
 	What string // the place and what is wrong there
-	Err  error  // nil, or what lies beneath
+	// Block is the journal's block that cannot be read, 0 if it is something else:
+	// with LoseBlock the store goes on without it.
+	Block uint64
+	Err   error // nil, or what lies beneath
 }
 
 func (e *DamageError) Error() string {

@@ -1,9 +1,11 @@
 package buffer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -148,7 +150,7 @@ func (s *Store) readJournal(from uint64, headers bool, limit int) (part []Block,
 			}
 			b, n, err := readBlock(c, seq, headers)
 			if err != nil {
-				return s.damage(fmt.Sprintf("journal block %d", seq), err)
+				return &DamageError{Path: s.path, What: fmt.Sprintf("journal block %d", seq), Block: seq, Err: err}
 			}
 			part, size = append(part, b), size+n
 		}
@@ -199,6 +201,55 @@ func (s *state) heldFrom(seq uint64) uint64 {
 	return min(seq, s.Journal.Next)
 }
 
+// LoseBlock gives up a block that cannot be read, so that what comes after it can
+// be. What it held is a Loss, its number a gap in the journal.
+func (s *Store) LoseBlock(seq uint64) error {
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	if s.st.heldFrom(seq) != seq || seq >= s.st.Journal.Next {
+		return fmt.Errorf("cannot give up block %d of store %q: it is not held", seq, s.path)
+	}
+	return s.transact(nil, func(w *writing) error { return w.loseBlock(seq) })
+}
+
+func (w *writing) loseBlock(seq uint64) error {
+	l := Loss{Kind: LossRaw, First: seq, Next: seq + 1, MinMS: none, MaxMS: none, Damaged: 1}
+	b := w.tx.Bucket(bucketJournal)
+	if h, _, err := readBlock(b.Cursor(), seq, true); err == nil {
+		l.add(h)
+		w.st.Readings = max(0, w.st.Readings-int64(h.Readings))
+	}
+	n, err := deleteBlob(b, seqPrefix(seq))
+	if err != nil {
+		return err
+	}
+	w.st.Journal.Bytes = max(0, w.st.Journal.Bytes-n)
+	w.st.gap(seq)
+	w.st.lose(l)
+	return nil
+}
+
+// gap notes that a block is not there.
+func (s *state) gap(seq uint64) {
+	s.Gaps = append(s.Gaps, Gap{First: seq, Next: seq + 1})
+	slices.SortFunc(s.Gaps, func(a, b Gap) int { return cmp.Compare(a.First, b.First) })
+	joined := s.Gaps[:1]
+	for _, g := range s.Gaps[1:] {
+		if last := &joined[len(joined)-1]; last.Next == g.First {
+			last.Next = g.Next
+		} else {
+			joined = append(joined, g)
+		}
+	}
+	s.Gaps = joined
+}
+
 // dropBlocks removes the blocks [Journal.First, to) and returns what they held. A
 // damaged one goes like the others, and is counted as such.
 func (w *writing) dropBlocks(to uint64) (Loss, error) {
@@ -218,5 +269,6 @@ func (w *writing) dropBlocks(to uint64) (Loss, error) {
 		w.st.Journal.Bytes = max(0, w.st.Journal.Bytes-n)
 	}
 	w.st.Journal.First = to
+	w.st.Gaps = slices.DeleteFunc(w.st.Gaps, func(g Gap) bool { return g.Next <= to })
 	return l, nil
 }

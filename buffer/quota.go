@@ -29,7 +29,7 @@ type Loss struct {
 	Readings int64    `json:"readings,omitempty"` // of LossRaw and LossUnsent
 	MinMS    int64    `json:"min_ms,omitempty"`   // of LossRaw: event times; math.MinInt64 if there is none
 	MaxMS    int64    `json:"max_ms,omitempty"`
-	Damaged  int64    `json:"damaged,omitempty"` // blocks whose readings are not known
+	Damaged  int64    `json:"damaged,omitempty"` // blocks that could not be read: of their readings perhaps none is counted
 }
 
 // none is the absence of an event time.

@@ -32,8 +32,7 @@ type Salvaged struct {
 // numbered anew, with the uplinks' marks moved along. src is not changed, and
 // must not be in use; dst must not exist.
 //
-// The new store may have gaps in its journal: Blocks passes over them, Recover
-// fails if they lie in its way.
+// The new store may have gaps in its journal: Blocks passes over them.
 func Salvage(src, dst string) (*Salvaged, error) {
 	f, err := lockToRead(src)
 	if err != nil {
@@ -369,11 +368,6 @@ func (s *salvager) values() error {
 
 // recovers reports whether Recover would succeed.
 func (s *salvager) recovers() bool {
-	for _, slot := range s.st.newest() {
-		_, err := readSlot(s.tx, slot, s.st.Checkpoints[slot])
-		if err == nil && s.st.reaches(s.st.Checkpoints[slot].Seq) {
-			return s.found.State
-		}
-	}
-	return s.found.State && s.st.reaches(0)
+	_, _, err := s.st.start(s.tx)
+	return s.found.State && err == nil
 }

@@ -62,7 +62,12 @@ func (p *pipeline) checkpoint() error {
 	case err != nil:
 		return &storageError{err: fmt.Errorf("cannot write a checkpoint: %w", err)}
 	}
-	p.cost = 0
+	p.cost, p.checkpointLen = 0, size
 	p.cad.committed(p.now(), size)
 	return nil
+}
+
+// checkpointDue reports whether a restart would have to step too much again.
+func (p *pipeline) checkpointDue() bool {
+	return p.cost >= min(max(checkpointCost, p.checkpointLen/checkpointShare), 2*checkpointCost)
 }

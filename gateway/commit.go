@@ -20,10 +20,14 @@ type prepared struct {
 }
 
 // checkpointCost is how many readings a restart may have to step again, about a
-// second's worth on a small machine. A block counts as blockCost readings.
+// second's worth on a small machine. A block counts as blockCost readings. Where many
+// readings are remembered a checkpoint is large: then it waits until it costs the
+// flash no more than checkpointShare bytes a reading, but for no more than twice as
+// many.
 const (
-	checkpointCost = 500_000
-	blockCost      = 100
+	checkpointCost  = 500_000
+	checkpointShare = 16
+	blockCost       = 100
 )
 
 // commit steps the batch and writes everything that follows from it.

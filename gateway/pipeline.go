@@ -75,6 +75,7 @@ type pipeline struct {
 	pendingInBatch int                // readings of this batch that wait for a second verdict
 	catching       map[string]catcher // by input
 	cost           int                // readings stepped since the last checkpoint
+	checkpointLen  int                // bytes of the last checkpoint
 	prepared       *prepared
 	measures       *measures
 	arena          []byte        // of the records of the commit that is being prepared
@@ -342,7 +343,7 @@ func (p *pipeline) write(now time.Duration) error {
 	}
 	p.health.full(nil)
 	p.settle(now)
-	if p.cost >= checkpointCost || p.store.WantsCheckpoint() {
+	if p.checkpointDue() || p.store.WantsCheckpoint() {
 		return p.checkpoint()
 	}
 	return nil
