@@ -183,10 +183,16 @@ func splitServer(s string) (host string, ok bool) {
 	return host, host != "" && !strings.ContainsAny(host, " /@\t[]")
 }
 
+// maxSocket is the longest path of a Unix socket on Linux, in bytes.
+const maxSocket = 107
+
 func (c *checker) store() {
 	s := &c.Store
 	if s.Path == "" && c.places.given("store.path") {
 		c.fault("store.path", "", "the store needs a path")
+	}
+	if n := len(s.Path.Socket()); n > maxSocket {
+		c.fault("store.path", "", "the path is too long: the socket beside the store, %s, has %d bytes, and the system takes %d; name a shorter store.path", clip(s.Path.Socket()), n, maxSocket)
 	}
 	if s.Quota > maxQuota && strconv.IntSize == 32 {
 		c.notice("store.quota", "the quota is lowered to %v, the most that fits a 32-bit address space", maxQuota)

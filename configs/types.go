@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -270,6 +271,11 @@ func (u *URL) parse(text string) error {
 	if p.Scheme == "" || p.Host == "" {
 		return notURL(text)
 	}
+	if port := p.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return &wrong{reason: fmt.Sprintf("%s is no port: 1 to 65535", clip(port))}
+		}
+	}
 	u.URL = *p
 	return nil
 }
@@ -286,6 +292,12 @@ type Path string
 
 // String returns the path.
 func (p Path) String() string { return string(p) }
+
+// Socket is where the running gateway of the store p answers the command line:
+// beside it and named like it, so that two gateways never share one.
+func (p Path) Socket() string {
+	return strings.TrimSuffix(string(p), filepath.Ext(string(p))) + ".sock"
+}
 
 // Zone is a time zone by its IANA name.
 type Zone struct{ *time.Location }

@@ -7,17 +7,17 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"tidemark/configs"
 )
 
 // SocketPath is where the running gateway answers the command line: beside its
 // store and named like it, so that two gateways never share one.
 func SocketPath(store string) string {
-	return strings.TrimSuffix(store, filepath.Ext(store)) + ".sock"
+	return configs.Path(store).Socket()
 }
 
 // socket answers the command line over HTTP on a Unix socket. Whoever may open the
