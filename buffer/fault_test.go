@@ -115,7 +115,7 @@ func TestSetAside(t *testing.T) {
 	}
 	s := open(t, path, opts())
 	commit(t, s, &buffer.Commit{Block: block(1, 10)})
-	name, err := s.SetAside(errors.New("a reader did not like it"), 1_767_225_600_000)
+	name, _, err := s.SetAside(errors.New("a reader did not like it"), 1_767_225_600_000)
 	if err != nil || name != path+".damaged-2" {
 		t.Fatal(name, err)
 	}
@@ -127,7 +127,7 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("commit afterwards: %v", err)
 	}
 	s, did, err := buffer.Open(path, opts())
-	if err != nil || !did.Created || did.SetAside != "" {
+	if err != nil || did.SetAside != "" {
 		t.Fatal(did, err)
 	}
 	if got := blocks(t, s, 0); len(got) != 0 {
@@ -137,6 +137,68 @@ func TestSetAside(t *testing.T) {
 	s = open(t, name, opts())
 	if got := blocks(t, s, 0); len(got) != 1 {
 		t.Errorf("%d blocks in the one set aside", len(got))
+	}
+}
+
+// A file whose structure is damaged costs the journal and what recovery needs, not
+// what waits to go upstream.
+func TestWhatWaitsGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.db")
+	s := open(t, path, opts())
+	for seq := uint64(1); seq <= 300; seq++ {
+		c := &buffer.Commit{Block: block(seq, 3000), Meta: map[string][]byte{"ledger": pattern(seq, 100)}}
+		if seq%10 == 0 {
+			c.Records = []buffer.Record{{Kind: 3, Data: pattern(seq, 200)}}
+			c.Evidence = []buffer.Evidence{{Kind: 4, AtMS: 7, Data: pattern(seq, 50)}}
+			c.Checkpoint = whole(pattern(seq, 2000))
+		}
+		commit(t, s, c)
+	}
+	s.Outbox("plant").Delivered(buffer.Live, 4)
+	st, err := s.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readings := st.Readings
+	s.Close()
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoiled := 0
+	for at := 0; at+4096 <= len(file); at += 4096 { // branch pages
+		if file[at+8] == 1 && file[at+9] == 0 && file[at+10] > 2 {
+			file[at+40] ^= 0xff
+			spoiled++
+		}
+	}
+	if err := os.WriteFile(path, file, 0o600); err != nil || spoiled == 0 {
+		t.Fatal(spoiled, err)
+	}
+	s, did, err := buffer.Open(path, opts())
+	if err != nil || did.SetAside == "" || did.Kept == nil {
+		t.Fatalf("%+v, %v", did, err)
+	}
+	if k := did.Kept; k.Records < 26 || k.LostRecords != 0 || k.Evidence != 30 || k.LeftBlocks != 300 || k.LeftReadings != readings {
+		t.Errorf("kept %+v", did.Kept)
+	}
+	got, _, err := s.Outbox("plant").Next(buffer.Live, nil, 1000, 1<<20)
+	if err != nil || len(got) != 26 || string(got[0].Data) != string(pattern(50, 200)) {
+		t.Errorf("%d records wait, %v", len(got), err)
+	}
+	if cp, from, last, err := s.Recover(); cp != nil || from != 0 || last != 0 || err != nil {
+		t.Errorf("recovery from %d to %d: %v", from, last, err)
+	}
+	if s.Meta("ledger") != nil {
+		t.Error("a named value goes on without the journal that it belongs to")
+	}
+	if l := s.Losses(); len(l) != 1 || l[0].Kind != buffer.LossRaw || l[0].Readings != readings || l[0].Damaged != 300 {
+		t.Errorf("losses %+v", l)
+	}
+	commit(t, s, &buffer.Commit{Block: block(1, 10)})
+	s.Close()
+	if r, err := buffer.Check(path); err != nil || r.FaultCount > 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

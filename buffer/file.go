@@ -192,15 +192,24 @@ func syncFile(path string) error {
 }
 
 // SetAside closes the store and sets its file aside, for whoever met a
-// *DamageError while reading. It returns the file's new name; the next Open
-// creates a new one.
-func (s *Store) SetAside(reason error, nowMS int64) (string, error) {
+// *DamageError while reading. It returns the file's new name and what was brought
+// over into a new store in its place, as Opened.Kept; if that is nil the next Open
+// creates one.
+func (s *Store) SetAside(reason error, nowMS int64) (string, *Salvaged, error) {
 	was, err := s.file.Stat()
 	if err != nil {
-		return "", ErrClosed
+		return "", nil, ErrClosed
 	}
 	_ = s.Close() // what cannot be written any more does not matter now
-	return setAside(s.path, was, reason.Error(), nowMS)
+	name, err := setAside(s.path, was, reason.Error(), nowMS)
+	if err != nil || name == "" {
+		return name, nil, err
+	}
+	kept, err := bringOver(name, s.path)
+	if err != nil {
+		return name, nil, nil // as after a set-aside by Open
+	}
+	return name, kept, nil
 }
 
 // setAside renames the file to the first free name of NAME.damaged-1, -2 and so
@@ -227,7 +236,7 @@ func setAside(path string, was os.FileInfo, reason string, nowMS int64) (string,
 		if err := os.Rename(path, name); err != nil {
 			return "", fmt.Errorf("cannot set the damaged store %q aside: %w", path, err)
 		}
-		text := fmt.Sprintf("%s\nset aside at %s\nlook inside with: tidemark store check %s\n", reason, stamp(nowMS), name)
+		text := fmt.Sprintf("%s\nset aside at %s\nlook inside with: tidemark store check %s\nbring back what is whole with: tidemark store salvage %s NEW\n", reason, stamp(nowMS), name, name)
 		// Without its reason the file is as safe, on a full disk for example.
 		_ = os.WriteFile(name+".reason", []byte(text), 0o600)
 		return name, syncFile(filepath.Dir(path))

@@ -37,7 +37,11 @@ func Open(path string, o Options) (*Store, *Opened, error) {
 			err = create(path, o.NowMS)
 		case errors.As(err, &damage) && did.SetAside == "":
 			did.Reason = damage.Error()
-			did.SetAside, err = setAside(path, was, damage.Error(), o.NowMS)
+			if did.SetAside, err = setAside(path, was, damage.Error(), o.NowMS); did.SetAside != "" {
+				if kept, berr := bringOver(did.SetAside, path); berr == nil {
+					did.Kept, did.Created = kept, true
+				}
+			}
 		}
 		if err != nil {
 			return nil, nil, err

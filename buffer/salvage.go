@@ -21,9 +21,13 @@ type Salvaged struct {
 	// LostRecords are outbox records that are known to be missing.
 	LostRecords uint64 `json:"lost_records"`
 	Evidence    uint64 `json:"evidence"`
-	Values      int    `json:"values"`   // named values
-	State       bool   `json:"state"`    // the state was there; without it there are no values and no checkpoint
-	Complete    bool   `json:"complete"` // a gateway can go on with the file: Recover succeeds
+	// LeftBlocks and LeftReadings stay behind in the damaged file when another store
+	// takes its place by itself: see Opened.Kept.
+	LeftBlocks   uint64 `json:"left_blocks,omitempty"`
+	LeftReadings int64  `json:"left_readings,omitempty"`
+	Values       int    `json:"values"`   // named values
+	State        bool   `json:"state"`    // the state was there; without it there are no values and no checkpoint
+	Complete     bool   `json:"complete"` // a gateway can go on with the file: Recover succeeds
 }
 
 // Salvage reads whatever is whole in the file src, however damaged it is, and
@@ -46,18 +50,41 @@ func Salvage(src, dst string) (*Salvaged, error) {
 	if _, err := os.Lstat(dst); !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot salvage into %q: it exists already, name another file", dst)
 	}
+	found, err := salvageInto(f, info.Size(), dst, false)
+	if err != nil {
+		return nil, fmt.Errorf("cannot salvage %q into %q: %w", src, dst, err)
+	}
+	return found, nil
+}
+
+// bringOver makes the store that takes the place of the damaged file src: with what
+// waits to go upstream and the evidence, as far as they are whole, and an empty
+// journal, since there is no state of an engine for it to follow upon.
+func bringOver(src, dst string) (*Salvaged, error) {
+	f, err := lockToRead(src)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return salvageInto(f, info.Size(), dst, true)
+}
+
+func salvageInto(f *os.File, size int64, dst string, waiting bool) (found *Salvaged, err error) {
 	tmp, err := tempName(dst)
 	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(tmp)
-	var found *Salvaged
 	err = guard(tmp, "salvage", func() (err error) {
-		found, err = salvage(f, info.Size(), tmp)
+		found, err = salvage(f, size, tmp, waiting)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot salvage %q into %q: %w", src, dst, err)
+		return nil, err
 	}
 	if _, _, err := Compact(tmp); err != nil {
 		return nil, err
@@ -72,16 +99,17 @@ type salvager struct {
 	tx   *bolt.Tx
 	size int // of what tx holds
 
-	st    *state // the newest found
-	found *Salvaged
+	waiting bool   // leave out everything but records and evidence
+	st      *state // the newest found
+	found   *Salvaged
 }
 
-func salvage(f *os.File, size int64, tmp string) (*Salvaged, error) {
+func salvage(f *os.File, size int64, tmp string, waiting bool) (*Salvaged, error) {
 	db, err := bolt.Open(tmp, 0o600, &bolt.Options{Timeout: lockTimeout, PageSize: pageSize, NoSync: true, FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return nil, err
 	}
-	s := &salvager{db: db, found: &Salvaged{Gaps: []Gap{}}}
+	s := &salvager{db: db, waiting: waiting, found: &Salvaged{Gaps: []Gap{}}}
 	if s.tx, err = db.Begin(true); err == nil {
 		err = s.run(f, size)
 	}
@@ -158,7 +186,7 @@ func (s *salvager) gather(f *os.File, size int64) error {
 
 // keep stores a chunk if it is whole and the first of its key.
 func (s *salvager) keep(bucket []byte, t tag, e element) error {
-	if len(e.key) < 3 {
+	if len(e.key) < 3 || s.waiting && (t == tagJournal || t == tagCheckpoint || t == tagState && e.key[0] != stateKey[0]) {
 		return nil
 	}
 	if _, err := openChunk(t, e.key, e.value); err != nil {
@@ -199,7 +227,9 @@ func (s *salvager) clear(bucket []byte) error {
 
 // assemble makes a store of what was gathered.
 func (s *salvager) assemble() error {
-	if err := s.journal(); err != nil {
+	if s.waiting {
+		s.leaveJournal()
+	} else if err := s.journal(); err != nil {
 		return err
 	}
 	marks := s.st.Cursors
@@ -236,6 +266,17 @@ func (s *salvager) noteLosses(records, evidence uint64) {
 	if evidence > 0 {
 		s.st.lose(Loss{Kind: LossEvidence, First: 1, Next: 1 + evidence})
 	}
+}
+
+// leaveJournal begins a new journal and counts what stays in the old file as lost.
+func (s *salvager) leaveJournal() {
+	if left := s.st.Journal; left.Len() > 0 {
+		s.found.LeftBlocks, s.found.LeftReadings = left.Len(), s.st.Readings
+		s.st.lose(Loss{Kind: LossRaw, First: left.First, Next: left.Next, Readings: s.st.Readings, MinMS: none, MaxMS: none, Damaged: int64(left.Len())})
+	}
+	fresh := newState(s.st.CreatedMS)
+	s.st.Journal, s.st.Readings, s.st.KeepFrom, s.st.Raw, s.st.Gaps = fresh.Journal, 0, 0, nil, nil
+	s.st.Checkpoints = fresh.Checkpoints
 }
 
 // journal drops blocks that are not whole, or that had been dropped before, and

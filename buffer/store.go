@@ -43,10 +43,14 @@ type Store struct {
 
 // Opened is what Open had to do.
 type Opened struct {
-	Created   bool   // the store is a new one
-	SetAside  string // where the damaged file is that was in its place; empty if none was
-	Reason    string // what was wrong with it
-	Compacted bool   // the file had shrunk inside and was rewritten
+	Created  bool   // the store is a new one
+	SetAside string // where the damaged file is that was in its place; empty if none was
+	Reason   string // what was wrong with it
+	// Kept is what the new store was given of the damaged one: the records that wait
+	// to go upstream and the evidence, as far as they are whole. nil if none was set
+	// aside, or nothing could be brought over, for want of room for example.
+	Kept      *Salvaged
+	Compacted bool // the file had shrunk inside and was rewritten
 	// Torn: one of the file's two beginnings is damaged, and the other was taken.
 	// Usually a power cut in the middle of a commit did that, and the commit was
 	// never acknowledged; damage at rest would look the same, and have lost the

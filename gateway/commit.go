@@ -210,11 +210,16 @@ func (p *pipeline) reportLosses(c *buffer.Commit) {
 		case buffer.LossRaw, buffer.LossUnsent:
 			e.Int("readings", l.Readings).Time("from", msToNS(l.MinMS)).Time("to", msToNS(l.MaxMS))
 		}
+		why := "the store had to drop what it could no longer hold: raise store.quota or shorten store.retain"
+		if l.Damaged > 0 {
+			e.Int("damaged_blocks", l.Damaged)
+			why = "blocks of the store were damaged and are lost; their readings are counted as far as they are known"
+		}
 		p.note(e)
 		p.ledger.Counts.Lost[string(l.Kind)] += lostCount(&l)
 		c.Reported = l.ID
 		p.log.Warn().Str("what", string(l.Kind)).Uint64("first", l.First).Uint64("next", l.Next).
-			Int64("readings", l.Readings).Msg("the store had to drop what it could no longer hold: raise store.quota or shorten store.retain")
+			Int64("readings", l.Readings).Int64("damaged_blocks", l.Damaged).Msg(why)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"tidemark/buffer"
 	"tidemark/configs"
 	"tidemark/reading"
 )
@@ -41,7 +42,10 @@ type Gateway struct {
 }
 
 // setAside is a store's file that was put out of the way.
-type setAside struct{ path, reason string }
+type setAside struct {
+	path, reason string
+	kept         *buffer.Salvaged // what the store in its place was given
+}
 
 // New checks that the configuration can be run here and prepares the gateway.
 func New(cfg *configs.Config, o Options) (*Gateway, error) {
@@ -132,9 +136,9 @@ func (g *Gateway) session(ctx context.Context) (o outcome, err error) {
 // because what it holds cannot be read.
 func (g *Gateway) leave(s *session, why error) error {
 	if why != nil && isDamage(why) {
-		path, err := s.store.SetAside(why, reading.FloorMS(s.clk.Now().WallNS))
+		path, kept, err := s.store.SetAside(why, reading.FloorMS(s.clk.Now().WallNS))
 		if err == nil {
-			g.aside = setAside{path, why.Error()}
+			g.aside = setAside{path, why.Error(), kept}
 			return nil
 		}
 		g.log.Error().Err(err).Msg("the damaged store cannot be set aside")

@@ -46,14 +46,16 @@ type recovered struct {
 	seq       uint64   // last block
 	cost      int      // of stepping since the checkpoint
 	readings  int      // stepped since then
-	mismatch  uint64   // first block whose emissions differ from the committed ones, 0 if none
+	lost      uint64   // blocks on the way that are damaged or missing
+	mismatch  uint64   // first block that is lost or whose emissions differ from the committed ones, 0 if none
 	different [][]byte // emissions of the blocks from there on
 }
 
 // recoverEngine brings the engine back to the last committed block: the newest
 // good checkpoint, then every block after it. The emissions of these blocks were
 // committed with them and are dropped; the digest proves that they are the same
-// (law 2).
+// (law 2). A block that cannot be read is given up: what comes after it is then
+// another story, as after a mismatch.
 func recoverEngine(store *buffer.Store) (*recovered, error) {
 	led, err := decodeLedger(store.Meta(metaLedger))
 	if err != nil {
@@ -64,15 +66,51 @@ func recoverEngine(store *buffer.Store) (*recovered, error) {
 		return nil, &storageError{err: err}
 	}
 	r := &recovered{ledger: led, seq: last}
-	if r.engine, err = restoreEngine(snapshot); err != nil {
+	if r.engine, err = restoreEngine(snapshot); isDamage(err) {
+		// Whole, but not to be understood: the older one, if there is one.
+		if older, seq, cerr := store.Checkpoint(from); cerr == nil && older != nil {
+			from = seq
+			r.engine, err = restoreEngine(older)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
-	err = store.Blocks(from+1, func(b buffer.Block) error { return r.step(b) })
-	var se *storageError
-	if err != nil && !errors.As(err, &se) {
-		err = &storageError{err: err}
+	_, gaps := store.Held()
+	for _, g := range gaps {
+		if g.Next > from+1 {
+			r.lose(max(g.First, from+1), g.Next)
+		}
 	}
-	return r, err
+	return r, r.stepOn(store, from+1)
+}
+
+// stepOn steps the blocks from next on, and gives up those that are damaged.
+func (r *recovered) stepOn(store *buffer.Store, next uint64) error {
+	for {
+		err := store.Blocks(next, func(b buffer.Block) error { return r.step(b) })
+		var damage *buffer.DamageError
+		if errors.As(err, &damage) && damage.Block != 0 {
+			r.lose(damage.Block, damage.Block+1)
+			next = damage.Block + 1
+			if err = store.LoseBlock(damage.Block); err == nil {
+				continue
+			}
+		}
+		var se *storageError
+		if err != nil && !errors.As(err, &se) {
+			err = &storageError{err: err}
+		}
+		return err
+	}
+}
+
+// lose notes that the blocks [first, next) are not there.
+func (r *recovered) lose(first, next uint64) {
+	r.lost += next - first
+	if r.mismatch == 0 || first < r.mismatch {
+		r.mismatch = first
+	}
 }
 
 // restoreEngine returns the engine of a checkpoint, and one without features if
@@ -98,7 +136,7 @@ func (r *recovered) step(b buffer.Block) error {
 	if digest := out.Digest(); r.mismatch == 0 && !bytes.Equal(digest[:], b.Digest[:]) {
 		r.mismatch = b.Seq
 	}
-	if r.mismatch != 0 {
+	if r.mismatch != 0 && b.Seq >= r.mismatch {
 		for i := range out.Emissions {
 			r.different = append(r.different, windowing.AppendEmission(nil, &out.Emissions[i]))
 		}

@@ -92,10 +92,10 @@ func (s *session) build(opened *buffer.Opened) error {
 	s.log.Info().Uint64("block", rec.seq).Int("stepped_readings", rec.readings).
 		Dur("took_ms", time.Duration(s.clk.Now().BootNS-begin)).Msg("store open, engine recovered")
 	if opened.SetAside != "" {
-		s.pipe.noteSetAside(opened.SetAside, opened.Reason)
+		s.pipe.noteSetAside(setAside{opened.SetAside, opened.Reason, opened.Kept})
 	}
 	if a := s.gateway.aside; a.path != "" {
-		s.pipe.noteSetAside(a.path, a.reason)
+		s.pipe.noteSetAside(a)
 		s.gateway.aside = setAside{}
 	}
 	if err := s.addReaders(); err != nil {
@@ -171,23 +171,38 @@ func (s *session) addPage() error {
 }
 
 // emitAnew answers a journal that, stepped again, says something else than was
-// committed with it (law 2): what it says now goes out under a new generation,
-// above whatever was served.
+// committed with it (law 2), or has lost blocks: what it says now goes out under a
+// new generation, above whatever was served. A checkpoint follows, so that the next
+// start does not come this way again.
 func (p *pipeline) emitAnew(rec *recovered) {
 	p.ledger.Generation++
-	p.log.Error().Uint64("block", rec.mismatch).Uint64("generation", p.ledger.Generation).
+	p.cost = 2 * checkpointCost
+	if rec.lost > 0 {
+		p.config = nil // it may have been in one of them
+	}
+	p.log.Error().Uint64("lost_blocks", rec.lost).Uint64("block", rec.mismatch).Uint64("generation", p.ledger.Generation).
 		Msg("stepping the journal again gives other results than were committed; they are emitted anew under a new generation")
-	p.note(p.event(uplink.EventMismatch).Uint("block", rec.mismatch).Uint("emissions", uint64(len(rec.different))))
+	p.note(p.event(uplink.EventMismatch).Uint("block", rec.mismatch).
+		Uint("lost_blocks", rec.lost).Uint("emissions", uint64(len(rec.different))))
 	for _, data := range rec.different {
 		p.send(uplink.KindEmission, chainUnknown, data)
 	}
 }
 
-// noteSetAside says that the store before this one could not be used.
-func (p *pipeline) noteSetAside(path, reason string) {
-	p.log.Error().Str("kept_as", path).Str("reason", reason).
-		Msg("the store could not be used and was set aside; a new one with a new generation takes its place")
-	p.note(p.event(uplink.EventStoreSetAside).Str("path", path).Str("reason", reason))
+// noteSetAside says that the store before this one could not be used, what of it
+// goes on, and what stays behind.
+func (p *pipeline) noteSetAside(a setAside) {
+	e := p.event(uplink.EventStoreSetAside).Str("path", a.path).Str("reason", a.reason)
+	line := p.log.Error().Str("kept_as", a.path).Str("reason", a.reason)
+	if k := a.kept; k != nil {
+		e.Uint("records_kept", k.Records).Uint("records_lost", k.LostRecords).Uint("evidence_kept", k.Evidence).
+			Uint("blocks_left", k.LeftBlocks).Int("readings_left", k.LeftReadings)
+		line = line.Uint64("records_kept", k.Records).Uint64("records_lost", k.LostRecords).Uint64("evidence_kept", k.Evidence).
+			Uint64("blocks_left", k.LeftBlocks).Int64("readings_left", k.LeftReadings)
+	}
+	line.Str("look_with", "tidemark store salvage "+a.path+" NEW").
+		Msg("the store could not be used and was set aside; a new one with a new generation takes its place, with what still waited to go upstream")
+	p.note(e)
 }
 
 // metaFilters is the store's key for the topic filters that the brokers' sessions

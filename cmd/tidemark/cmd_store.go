@@ -86,14 +86,19 @@ func newStoreReportCmd(use, short, long string, show func(w io.Writer, r *buffer
 				return err
 			}
 			if r.FaultCount > 0 {
-				return &exitError{exitStorage, fmt.Errorf("store %q is damaged: %s; bring back what is whole with: tidemark store salvage %s NEW",
-					r.Path, count(r.FaultCount, "fault"), r.Path)}
+				return damagedStore(r)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// damagedStore is the error of a store with faults, and the remedy.
+func damagedStore(r *buffer.Report) error {
+	return &exitError{exitStorage, fmt.Errorf("store %q is damaged: %s; bring back what is whole with: tidemark store salvage %s NEW",
+		r.Path, count(r.FaultCount, "fault"), r.Path)}
 }
 
 // compacted is what `store compact --json` prints.
@@ -109,9 +114,17 @@ func newStoreCompactCmd() *cobra.Command {
 		Use:   "compact FILE",
 		Short: "Rewrite a store without the room that is free inside",
 		Long: `Rewrite a store without the room that is free inside. A copy is made beside it,
-which takes its place when it is whole: until then the store is as it was.`,
+which takes its place when it is whole: until then the store is as it was. A
+damaged store is left alone.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := buffer.Check(args[0])
+			if err != nil {
+				return &exitError{exitStorage, err}
+			}
+			if r.FaultCount > 0 { // a copy would hide where the damage was
+				return damagedStore(r)
+			}
 			before, after, err := buffer.Compact(args[0])
 			if err != nil {
 				return &exitError{exitStorage, err}
