@@ -20,7 +20,7 @@ type wire struct {
 	out     func(part []byte) error // takes what was written so far, when it has become long; nil keeps it
 	sum     uint32                  // CRC-32C of what out took
 	scratch []uint64                // of the identities that are being written
-	version byte // of the form that is read or written
+	version byte                    // of the form that is read or written
 	names   *Names
 	err     error
 }
