@@ -17,7 +17,6 @@ import (
 // In the configuration a record's fields have the names name (bn and n in one), bn,
 // n and u.
 type senmlFormat struct {
-	sub  *subscription
 	base senmlRecord
 }
 
