@@ -26,20 +26,21 @@ type pipeline struct {
 	engine   *windowing.Engine
 	ledger   *ledger
 	policies map[string]clock.InputPolicy
-	features windowing.Config  // as configured; the floor is the ledger's business
-	specs    map[string]string // canonical JSON of each feature, by name
-	alive    map[string]int64  // by input: it lives, and nothing new of it is before that time (I4); NoTime: not known
-	lists    map[string][]byte // by input: the nodes that it knows, to go into the next commit
-	vouched  time.Duration     // when what is in alive was last weighed
-	taken    map[string]uint64 // by input: received, as counted at arrival
-	untimed  map[string]uint64 // by input of this batch: without the source time that is expected
-	inputs   []string          // names, in order
-	filters  []byte            // metaFilters
-	restored bool              // metaRestored is to go with the next commit
-	lastGood []byte            // metaLastGood, nil to keep what is there
-	memories map[string][]byte // by input: what its reader must know after a restart
-	config   []byte            // metaConfig
-	sends    bool              // records go to the outbox only if somebody fetches them
+	features windowing.Config    // as configured; the floor is the ledger's business
+	specs    map[string]string   // canonical JSON of each feature, by name
+	alive    map[string]int64    // by input: it lives, and nothing new of it is before that time (I4); NoTime: not known
+	lists    map[string][]byte   // by input: the nodes that it knows, to go into the next commit
+	vouched  time.Duration       // when what is in alive was last weighed
+	taken    map[string]uint64   // by input: received, as counted at arrival
+	untimed  map[string]uint64   // by input of this batch: without the source time that is expected
+	inputs   []string            // names, in order
+	filters  []byte              // metaFilters
+	sessions map[string][]string // by input: what filters encodes
+	restored bool                // metaRestored is to go with the next commit
+	lastGood []byte              // metaLastGood, nil to keep what is there
+	memories map[string][]byte   // by input: what its reader must know after a restart
+	config   []byte              // metaConfig
+	sends    bool                // records go to the outbox only if somebody fetches them
 	log      zerolog.Logger
 	health   *health
 	cad      cadence

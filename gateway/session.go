@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -121,7 +120,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 	}
 	p := &pipeline{
 		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
-		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, memories: map[string][]byte{}, alive: map[string]int64{}, lists: map[string][]byte{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
+		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, memories: map[string][]byte{}, sessions: map[string][]string{}, alive: map[string]int64{}, lists: map[string][]byte{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
 		config: s.store.Meta(metaConfig), lastGood: lastGood(c), policies: map[string]clock.InputPolicy{},
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
@@ -205,18 +204,11 @@ func (p *pipeline) noteSetAside(a setAside) {
 	p.note(e)
 }
 
-// metaFilters is the store's key for the topic filters that the brokers' sessions
-// were last given, by input: what is no longer configured must be unsubscribed.
-const metaFilters = "filters"
-
 func (s *session) addReaders() error {
-	stale := map[string][]string{}
-	if data := s.store.Meta(metaFilters); data != nil {
-		if err := json.Unmarshal(data, &stale); err != nil {
-			return &storageError{err: fmt.Errorf("the stored topic filters cannot be read: %w", err)}
-		}
+	stored, err := storedFilters(s.store)
+	if err != nil {
+		return err
 	}
-	filters := map[string][]string{}
 	s.certificates = pki.At(s.cfg.PKI.Dir.String())
 	for i := range s.cfg.Inputs {
 		in := &s.cfg.Inputs[i]
@@ -226,16 +218,16 @@ func (s *session) addReaders() error {
 			}
 			continue
 		}
-		r, err := mqtt.New(mqttConfig(s.cfg, in, remembered{stale[in.Name], s.store.Meta(metaMemory + in.Name)}, s.pipe.Hurry), s.pipe, arrivals{s.clk}, s.log)
+		cfg := mqttConfig(s.cfg, in, remembered{stored[in.Name], s.store.Meta(metaMemory + in.Name)}, s.pipe.Hurry)
+		cfg.OnReconciled = func(filters []string) { s.pipe.tell(func() { s.pipe.sessionHas(in.Name, filters) }) }
+		r, err := mqtt.New(cfg, s.pipe, arrivals{s.clk}, s.log)
 		if err != nil {
 			return err
 		}
-		filters[in.Name] = r.Filters()
+		s.pipe.sessionHas(in.Name, append(r.Filters(), stored[in.Name]...))
 		s.readers = append(s.readers, mqttReader{r})
 	}
-	data, err := json.Marshal(filters)
-	s.pipe.filters = data
-	return err
+	return nil
 }
 
 func (s *session) addUplinks() error {

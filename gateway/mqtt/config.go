@@ -63,6 +63,9 @@ type Config struct {
 	// Assets has what is known of machines by name.
 	Assets map[string]Asset
 
+	// OnReconciled is called with the filters that the session has, once none of
+	// StaleFilters is left in it. It must not block; nil: nobody asks.
+	OnReconciled func(filters []string)
 	// OnStall is called when the broker has stopped sending because it waits for
 	// acknowledgements: an immediate commit is worth its cost. It must not block;
 	// nil: nobody asks.

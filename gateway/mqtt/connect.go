@@ -203,6 +203,9 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 			case err == nil:
 				r.log.Info().Strs("filters", stale).Msg("the session no longer has the topic filters that the configuration dropped")
 				stale = nil
+				if r.cfg.OnReconciled != nil {
+					r.cfg.OnReconciled(r.Filters())
+				}
 			case ctx.Err() == nil:
 				r.log.Warn().Err(err).Strs("filters", stale).Msg("the session still has topic filters that the configuration dropped; the broker is asked again")
 			}

@@ -264,6 +264,14 @@ func TestTopicsChangedUnderASession(t *testing.T) {
 	s.gateway.stop()
 	say(5) // while we are down
 	s.configure(t, strings.Replace(both, `, {topic: "b/{sensor}", format: plain}`, "", 1), feature)
+	// At the first start with the change the broker is away: what is to be
+	// unsubscribed must not be forgotten.
+	s.broker.end(syscall.SIGTERM)
+	s.gateway.ready()
+	time.Sleep(time.Second)
+	s.gateway.end(syscall.SIGKILL)
+	s.broker.start()
+	py = newPahoDevice(t, s.broker, "py", nil)
 	s.gateway.ready()
 	s.counts(t, map[string]int{"accepted": 15, "unmatched": 5})
 	eventually(t, 20*time.Second, func() error {
