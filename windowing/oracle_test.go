@@ -33,6 +33,7 @@ type twinReading struct {
 	r    reading.Reading
 	t    int64
 	late bool
+	keys []*twinKey // that the sensor had fed by then
 }
 
 type twinPart struct {
@@ -91,8 +92,9 @@ func (k *twinKey) state() *twinKey {
 
 func (w *twin) say(format string, args ...any) { w.out = append(w.out, fmt.Sprintf(format, args...)) }
 
-// step is one batch.
-func (w *twin) step(b *reading.Batch) []string {
+// step is one batch. outcomes are the engine's, which decide what is left open:
+// whether a key that a sensor feeds only later keeps its identities too.
+func (w *twin) step(b *reading.Batch, outcomes []windowing.Outcome) []string {
 	w.out, w.faults = nil, nil
 	w.now = max(w.now, b.GatewayMS)
 	w.clock = reading.ClockUnknown
@@ -108,7 +110,7 @@ func (w *twin) step(b *reading.Batch) []string {
 			w.mark(marks[0])
 			marks = marks[1:]
 		}
-		w.take(b.Readings[i])
+		w.take(b.Readings[i], outcomes[i] == windowing.OutcomeDuplicate)
 	}
 	for _, m := range marks {
 		w.mark(m)
@@ -200,7 +202,7 @@ func (f *twinFeature) hears(input string) bool {
 	return f.def.Select.Input == "" || f.def.Select.Input == input
 }
 
-func (w *twin) take(r reading.Reading) {
+func (w *twin) take(r reading.Reading, hint bool) {
 	s := r.Tag.Value()
 	w.alive(s.Input)
 	sensor := w.sensor(s)
@@ -219,7 +221,7 @@ func (w *twin) take(r reading.Reading) {
 		return
 	}
 	t := reading.FloorMS(r.Stamp.EventNS)
-	if w.repeated(&r, s) {
+	if w.repeated(&r, s, hint) {
 		w.say("duplicate %s %s", s.Sensor, r.ID)
 		return
 	}
@@ -252,6 +254,7 @@ func (w *twin) take(r reading.Reading) {
 		}
 	}
 	if selected {
+		x.keys = w.fed(s)
 		w.seen = append(w.seen, x)
 	}
 }
@@ -295,7 +298,7 @@ func (f *twinFeature) window(k *twinKey, start int64) *twinWindow {
 }
 
 // repeated is D1 to D3 by scanning all readings.
-func (w *twin) repeated(r *reading.Reading, s reading.Series) bool {
+func (w *twin) repeated(r *reading.Reading, s reading.Series, hint bool) bool {
 	if !slices.ContainsFunc(w.features, func(f *twinFeature) bool { return f.selects(s) }) {
 		return false
 	}
@@ -304,7 +307,10 @@ func (w *twin) repeated(r *reading.Reading, s reading.Series) bool {
 		if o.Asset != s.Asset || o.Lifecycle != s.Lifecycle || o.Sensor != s.Sensor || !same(&old.r, r, o.Input == s.Input) {
 			continue
 		}
-		if old.late || !w.forgotten(old, o) {
+		switch {
+		case old.late || !w.forgotten(old, old.keys):
+			return true
+		case !w.forgotten(old, w.fed(o)) && hint:
 			return true
 		}
 	}
@@ -321,17 +327,27 @@ func same(a, b *reading.Reading, oneInput bool) bool {
 	return a.Source.NS == b.Source.NS && a.Value == b.Value && a.Quality == b.Quality
 }
 
-func (w *twin) forgotten(old *twinReading, s reading.Series) bool {
+// fed are the keys that readings of the sensor have gone to.
+func (w *twin) fed(s reading.Series) (keys []*twinKey) {
 	for _, f := range w.features {
 		for _, k := range f.keys {
-			if !k.fedBy[[3]string{s.Asset, s.Sensor, s.Lifecycle}] {
-				continue
+			if k.fedBy[[3]string{s.Asset, s.Sensor, s.Lifecycle}] {
+				keys = append(keys, k)
 			}
-			starts := f.starts(old.t)
-			last := starts[len(starts)-1] + f.def.SizeMS - 1
-			if k.state().closed == reading.NoTime || k.state().closed < last+w.config.DuplicateHorizonMS {
-				return false
-			}
+		}
+	}
+	return keys
+}
+
+// forgotten is D3, for keys of features in force.
+func (w *twin) forgotten(old *twinReading, keys []*twinKey) bool {
+	for _, k := range keys {
+		f := k.owner
+		starts := f.starts(old.t)
+		last := starts[len(starts)-1] + f.def.SizeMS - 1
+		open := k.state().closed == reading.NoTime || k.state().closed < last+w.config.DuplicateHorizonMS
+		if open && slices.Contains(w.features, f) {
+			return false
 		}
 	}
 	return true
