@@ -20,6 +20,7 @@ type Ahead struct {
 	After uint64 `json:"after"`
 	To    uint64 `json:"to"`
 	Block uint64 `json:"block"`
+	Left  uint64 `json:"left,omitempty"` // of (After, To], records that are not delivered
 }
 
 func (a Ahead) took(seq, since uint64) bool {
@@ -54,7 +55,7 @@ func (o *Outbox) Begin(ordered bool) {
 func (o *Outbox) Rewind() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.merged = 0
+	o.merged, o.left, o.later = 0, nil, nil
 	o.next = [2]uint64{Live: o.mark + 1, Backlog: o.mark + 1}
 	if o.apart {
 		o.next[Live] = o.after + 1
@@ -106,7 +107,7 @@ func (o *Outbox) unite() {
 		if n := len(o.ahead); n > 0 {
 			o.mark = max(o.mark, o.ahead[n-1].To)
 		}
-		o.apart, o.ahead, o.merged = false, nil, 0
+		o.apart, o.ahead, o.merged, o.left, o.later = false, nil, 0, nil, nil
 	}
 }
 
@@ -142,9 +143,35 @@ func (o *Outbox) Delivered(lane Lane, seq uint64) {
 			o.goAhead(seq)
 		}
 	} else {
+		o.catchUp(seq)
 		o.mark = max(o.mark, seq)
 	}
 	o.settle()
+}
+
+// leave notes what Live left for Backlog, and what Backlog gave of such records.
+func (o *Outbox) leave(left []uint64, lane Lane, given []StoredRecord) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.left = append(o.left, left...)
+	if lane == Backlog {
+		for i := range given {
+			o.later = append(o.later, given[i].Seq)
+		}
+	}
+}
+
+// catchUp counts what Backlog delivered of the records that Live had left. mu is
+// held.
+func (o *Outbox) catchUp(seq uint64) {
+	for ; len(o.later) > 0 && o.later[0] <= seq; o.later = o.later[1:] {
+		one := o.later[0]
+		if i := slices.IndexFunc(o.ahead, func(a Ahead) bool { return a.After < one && one <= a.To }); i >= 0 {
+			o.ahead[i].Left--
+		} else if i, there := slices.BinarySearch(o.left, one); there {
+			o.left = slices.Delete(o.left, i, i+1)
+		}
+	}
 }
 
 // goAhead notes what the live lane has delivered. mu is held.
@@ -154,7 +181,11 @@ func (o *Outbox) goAhead(seq uint64) {
 		o.ahead = append(o.ahead, Ahead{After: o.after, To: o.after, Block: o.block})
 		n++
 	}
-	o.ahead[n-1].To = max(o.ahead[n-1].To, seq)
+	run := &o.ahead[n-1]
+	run.To = max(run.To, seq)
+	for ; len(o.left) > 0 && o.left[0] <= run.To; o.left = o.left[1:] {
+		run.Left++
+	}
 }
 
 // settle forgets what the mark has passed. mu is held.

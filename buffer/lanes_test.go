@@ -29,6 +29,8 @@ type lanes struct {
 	seen   map[uint64]bool
 	again  int
 	since  uint64 // the last record that waited at the connection's begin
+
+	sure, written map[uint64]bool // confirmed, and that on disk
 }
 
 type made struct{ chain, n int }
@@ -36,6 +38,7 @@ type made struct{ chain, n int }
 type sent struct {
 	lane buffer.Lane
 	upTo uint64
+	seq  uint64 // 0 for a position only
 }
 
 func (x *lanes) open(t *rapid.T) {
@@ -83,6 +86,7 @@ func (x *lanes) Commit(t *rapid.T) {
 	if err := x.s.Commit(c); err != nil {
 		t.Fatal(err)
 	}
+	x.written = maps.Clone(x.sure)
 }
 
 // Send reads from a lane and sends what it gives.
@@ -100,10 +104,10 @@ func (x *lanes) send(t *rapid.T, lane buffer.Lane, most int) int {
 		if lane == buffer.Live && r.Seq <= x.since {
 			t.Fatalf("record %d waited and is live", r.Seq)
 		}
-		x.flight = append(x.flight, sent{lane, r.Seq})
+		x.flight = append(x.flight, sent{lane, r.Seq, r.Seq})
 		x.arrive(t, r)
 	}
-	x.flight = append(x.flight, sent{lane, upTo})
+	x.flight = append(x.flight, sent{lane, upTo, 0})
 	return len(rs)
 }
 
@@ -133,10 +137,24 @@ func (x *lanes) Answer(t *rapid.T) {
 		return
 	}
 	n := rapid.IntRange(1, len(x.flight)).Draw(t, "answers")
-	for _, f := range x.flight[:n] {
-		x.o.Delivered(f.lane, f.upTo)
-	}
+	x.confirm(x.flight[:n])
 	x.flight = x.flight[n:]
+}
+
+func (x *lanes) confirm(all []sent) {
+	for _, f := range all {
+		x.o.Delivered(f.lane, f.upTo)
+		x.sure[f.seq] = true
+	}
+	delete(x.sure, 0)
+}
+
+// Check compares the count of what waits.
+func (x *lanes) Check(t *rapid.T) {
+	w, err := x.o.Waiting()
+	if want := int64(len(x.made) - len(x.sure)); err != nil || w.Records != want {
+		t.Fatalf("%+v wait (%v), want %d", w, err, want)
+	}
 }
 
 // Refuse has the uplink read again over the same connection.
@@ -150,6 +168,7 @@ func (x *lanes) Flush(t *rapid.T) {
 	if err := x.s.FlushCursors(); err != nil {
 		t.Fatal(err)
 	}
+	x.written = maps.Clone(x.sure)
 }
 
 // Crash goes on with the file as it is.
@@ -162,6 +181,7 @@ func (x *lanes) Crash(t *rapid.T) {
 	if err := os.WriteFile(x.path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	x.sure = maps.Clone(x.written)
 	x.open(t)
 }
 
@@ -181,9 +201,7 @@ func (x *lanes) Exhaust(t *rapid.T) {
 func (x *lanes) drain(t *rapid.T) {
 	x.Connect(t)
 	x.Exhaust(t)
-	for _, f := range x.flight {
-		x.o.Delivered(f.lane, f.upTo)
-	}
+	x.confirm(x.flight)
 	for i := range x.made {
 		if !x.seen[uint64(i+1)] {
 			t.Fatalf("record %d of %d never came", i+1, len(x.made))
@@ -210,12 +228,13 @@ func TestLanes(t *testing.T) {
 		n++
 		x := &lanes{
 			path: filepath.Join(dir, fmt.Sprintf("%d.db", n)), chains: map[int]uint64{}, got: map[int]int{}, seen: map[uint64]bool{},
+			sure: map[uint64]bool{}, written: map[uint64]bool{},
 			ordered: rapid.Bool().Draw(t, "ordered"),
 		}
 		x.open(t)
 		defer func() { x.s.Close(); os.Remove(x.path) }()
 		t.Repeat(map[string]func(*rapid.T){
-			"connect": x.Connect, "commit": x.Commit, "send": x.Send, "exhaust": x.Exhaust, "commit more": x.Commit, "answer": x.Answer,
+			"": x.Check, "connect": x.Connect, "commit": x.Commit, "send": x.Send, "exhaust": x.Exhaust, "commit more": x.Commit, "answer": x.Answer,
 			"refuse": x.Refuse, "flush": x.Flush, "crash": x.Crash,
 		})
 		x.drain(t)
@@ -265,7 +284,7 @@ func TestLiveGoesFirst(t *testing.T) {
 	s = open(t, path, opts()) // what went ahead is known
 	o = s.Outbox("plant")
 	o.Begin(false)
-	if w, err := o.Waiting(); err != nil || w.Records != 3 || w.OldestSeq != 1 {
+	if w, err := o.Waiting(); err != nil || w.Records != 5 || w.OldestSeq != 1 {
 		t.Errorf("waiting: %+v, %v", w, err)
 	}
 	put(t, s, 3, 3, 2, 1) // 8 to 10: block 2 lies before this connection
@@ -288,6 +307,31 @@ func TestLiveGoesFirst(t *testing.T) {
 	}
 	if v := stats(t, s); v.Outbox.First != 12 {
 		t.Errorf("held from %d, want from 12", v.Outbox.First)
+	}
+}
+
+// What Backlog gave may not be sent yet: only when it is asked for more are the
+// lanes one.
+func TestLanesStayApartUntilTheBacklogIsSent(t *testing.T) {
+	s := newStore(t, opts())
+	put(t, s, 1, 1)
+	o := s.Outbox("plant")
+	o.Begin(false)
+	if got := seqs(t, o, buffer.Backlog); !slices.Equal(got, []uint64{1}) {
+		t.Errorf("backlog: %v", got)
+	}
+	seqs(t, o, buffer.Live)
+	put(t, s, 2, 1) // of the same chain
+	if got := seqs(t, o, buffer.Live); got != nil {
+		t.Errorf("live: %v", got)
+	}
+	if got := seqs(t, o, buffer.Backlog); !slices.Equal(got, []uint64{2}) {
+		t.Errorf("backlog: %v", got)
+	}
+	seqs(t, o, buffer.Backlog)
+	put(t, s, 3, 1)
+	if got := seqs(t, o, buffer.Live); !slices.Equal(got, []uint64{3}) {
+		t.Errorf("live after the backlog: %v", got)
 	}
 }
 

@@ -47,11 +47,13 @@ type Outbox struct {
 	ordered bool      // what came after it waits until all that waited was read
 
 	mu     sync.Mutex
-	mark   uint64  // everything up to here is delivered
-	ahead  []Ahead // of what is behind the mark
-	apart  bool    // the lanes are: what the live one delivers went ahead
-	block  uint64  // the last block at Begin
-	merged uint64  // both lanes have been read up to here, and are one from here on; 0 if they are not
+	mark   uint64   // everything up to here is delivered
+	ahead  []Ahead  // of what is behind the mark
+	apart  bool     // the lanes are: what the live one delivers went ahead
+	block  uint64   // the last block at Begin
+	merged uint64   // both lanes have been read up to here, and are one from here on; 0 if they are not
+	left   []uint64 // records that Live left for Backlog, behind the last run
+	later  []uint64 // records that Backlog gave and that may lie in a run or behind it, not delivered
 }
 
 // Outbox returns the uplink's view. It is the same one each time. The uplink
@@ -68,14 +70,17 @@ func (s *Store) Outbox(uplink string) *Outbox {
 // the first, no more than maxBytes of data, and moves the read position behind
 // them. It appends nothing if there is none. upTo is the position reached: with
 // these records the lane is delivered up to there. What it appends is the
-// caller's to keep. A damaged record is a *DamageError.
+// caller's to keep, and to be sent before Next is called for the same lane again. A
+// damaged record is a *DamageError.
 func (o *Outbox) Next(lane Lane, dst []StoredRecord, maxRecords, maxBytes int) (recs []StoredRecord, upTo uint64, err error) {
 	o.next[lane] = max(o.next[lane], o.delivered()+1)
 	start := len(dst)
 	for maxRecords > 0 && len(dst) == start {
 		to := o.end(lane)
 		if o.next[lane] >= to {
-			o.merge()
+			if lane == Backlog {
+				o.merge()
+			}
 			break
 		}
 		if dst, err = o.scan(lane, dst, to, maxRecords, maxBytes); err != nil {
@@ -92,6 +97,7 @@ const scanRecords = 1024
 func (o *Outbox) scan(lane Lane, dst []StoredRecord, to uint64, maxRecords, maxBytes int) ([]StoredRecord, error) {
 	takes := o.filter(lane)
 	size, start := 0, len(dst)
+	var left []uint64
 	err := o.s.view(func(tx *bolt.Tx) error {
 		st, err := readState(tx)
 		if err != nil {
@@ -106,11 +112,16 @@ func (o *Outbox) scan(lane Lane, dst []StoredRecord, to uint64, maxRecords, maxB
 					return false
 				}
 				dst = append(dst, r)
+			} else if lane == Live {
+				left = append(left, r.Seq)
 			}
 			o.next[lane] = r.Seq + 1
 			return len(dst)-start < maxRecords
 		})
 	})
+	if err == nil {
+		o.leave(left, lane, dst[start:])
+	}
 	return dst, err
 }
 
@@ -137,9 +148,7 @@ func (o *Outbox) Wait(ctx context.Context) error {
 
 // Waiting is what an uplink still has before it.
 type Waiting struct {
-	// Records is how many are not delivered; of those that went ahead, the few left
-	// for the backlog are not counted.
-	Records   int64
+	Records   int64  // not delivered
 	OldestSeq uint64 // the first of them; of no meaning if there is none
 	OldestMS  int64  // wall time of its commit, 0 if there is none or it is not known
 }
@@ -168,7 +177,7 @@ func (o *Outbox) waiting(st *state) int64 {
 	first := max(o.mark+1, st.Outbox.First)
 	n := int64(st.Outbox.Next - min(first, st.Outbox.Next))
 	for _, a := range o.ahead {
-		n -= int64(a.To - min(max(a.After, first-1), a.To))
+		n -= int64(a.To - min(max(a.After, first-1), a.To) - a.Left)
 	}
 	return n
 }

@@ -249,7 +249,12 @@ func (o *outage) once(repeats bool) map[string]arrival {
 		}
 	}
 	if len(first) != len(o.made) {
-		o.t.Fatalf("%d features of %d arrived", len(first), len(o.made))
+		for key := range o.made {
+			if _, there := first[key]; !there {
+				o.t.Errorf("%s did not arrive", key)
+			}
+		}
+		o.t.Fatalf("%d features of %d arrived; %+v", len(first), len(o.made), o.up.Status())
 	}
 	return first
 }
@@ -344,7 +349,9 @@ func TestFlappingBroker(t *testing.T) {
 	o.broker.start(t)
 	for i := range 20 {
 		n := len(o.broker.arrived())
-		o.wait("some records", func() bool { return len(o.broker.arrived()) > n })
+		o.wait("some records over one more connection", func() bool {
+			return len(o.broker.arrived()) > n && o.up.Status().Connects > uint64(i)
+		})
 		o.broker.cut()
 		o.commit(100+i, 0, 1, names...)
 		o.commit(90+i, uint64(91+i), 2, names...) // revisions of windows that wait, or waited
