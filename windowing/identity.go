@@ -33,10 +33,22 @@ func (d identity) at(part uint64) identity {
 	return d
 }
 
+// valueStatus is a status code without what OPC UA says in it of a value's way and not of
+// its quality (Part 4 §7.39.2): the overflow bit, and that there are such bits. A
+// value that is left of a full queue has them, and has not when it comes out of the
+// server's history.
+func valueStatus(status uint32) uint32 {
+	const typeMask, dataValue, overflow = 0x0C00, 0x0400, 0x0080
+	if status&typeMask == dataValue {
+		return status &^ (dataValue | overflow)
+	}
+	return status
+}
+
 // identify returns the identity of r, and false if it has none.
 func identify(r *reading.Reading, input uint64) (identity, bool) {
 	kind, num := keptBits(r.Value)
-	content := mix(num, uint64(kind)<<40|uint64(r.Quality.Level)<<32|uint64(r.Quality.Status))
+	content := mix(num, uint64(kind)<<40|uint64(r.Quality.Level)<<32|uint64(valueStatus(r.Quality.Status)))
 	if r.ID != "" {
 		content = mix(content, uint64(r.Source.NS))
 		return identity{bits: mix(hashText(r.ID), 1)>>keyShift<<keyShift | content>>56}.nonzero(), true

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"tidemark/reading"
 )
 
 // The table against a map, sizes beyond a run included.
@@ -36,4 +38,28 @@ func TestIDTableAgainstMap(t *testing.T) {
 			t.Fatalf("%d identities, want %d", table.len(), n)
 		}
 	})
+}
+
+// OPC UA's overflow bit is of the queue, not of the value.
+func TestIdentityWithoutOverflow(t *testing.T) {
+	of := func(level reading.Level, status uint32) identity {
+		id, ok := identify(&reading.Reading{Value: reading.IntValue(1), Quality: reading.Quality{Level: level, Status: status}, Source: reading.SourceTime{NS: 1e9}}, 1)
+		if !ok {
+			t.Fatal("a reading with a source time has an identity")
+		}
+		return id
+	}
+	for _, same := range [][2]uint32{{0, 0x480}, {0, 0x400}, {0x100, 0x580}, {0x80000000, 0x80000480}} {
+		if of(reading.Good, same[0]) != of(reading.Good, same[1]) {
+			t.Errorf("%#x and %#x are told apart", same[0], same[1])
+		}
+	}
+	for _, other := range [][2]uint32{{0, 0x80}, {0, 192}, {0, 0x100}, {0, 0x40900000}, {192, 216}} {
+		if of(reading.Good, other[0]) == of(reading.Good, other[1]) {
+			t.Errorf("%#x and %#x are taken for one", other[0], other[1])
+		}
+	}
+	if of(reading.Good, 0) == of(reading.Uncertain, 0) {
+		t.Error("good and uncertain are taken for one")
+	}
 }

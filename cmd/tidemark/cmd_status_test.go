@@ -65,6 +65,9 @@ func troubledStatus() *gateway.Status {
 	st.Inputs[0].Quarantine = map[string]uint64{"FUTURE": 11, "UNIT_MISMATCH": 2, "FROZEN": 2}
 	st.Inputs[0].Rejects = map[string]uint64{"no_value": 3, "unmatched_topic": 1}
 	st.Inputs = append(st.Inputs, gateway.InputStatus{Name: "kepware-3"})
+	st.Inputs = append(st.Inputs, gateway.InputStatus{Name: "press-plc", Reader: &gateway.ReaderStatus{
+		State: "connected", Unread: []gateway.UnreadNode{{Place: "nsu=u;s=p", Reason: "the configuration says kPa and the server bar"}, {Place: "nsu=u;s=q", Reason: "x"}},
+	}})
 	st.Features[0].Idle = []string{"kepware-3"}
 	st.Features = append(st.Features, gateway.FeatureStatus{Name: "off", Disabled: "version 1 has another definition; raise it"})
 	st.Uplinks[0] = gateway.UplinkStatus{Name: "plant", State: "waiting", Reason: "nobody listens at 127.0.0.1:1883", Backlog: 7, SetAside: 1}

@@ -156,6 +156,18 @@ func spanText(ns int64) string {
 	return milliseconds(ns)
 }
 
+// remarks tells of nodes that are read, but not as configured.
+func (s *statusScreen) remarks(r *gateway.ReaderStatus) {
+	if r == nil || r.Problem != "" || len(r.Unread) == 0 {
+		return // what is not read at all comes first
+	}
+	first := r.Unread[0].Place + ": " + r.Unread[0].Reason
+	if n := len(r.Unread); n > 1 {
+		first = fmt.Sprintf("%s; the first, %s", count(n, "remark"), first)
+	}
+	s.more(first)
+}
+
 func (s *statusScreen) input(in *gateway.InputStatus) {
 	state := "not read"
 	if r := in.Reader; r != nil {
@@ -165,6 +177,7 @@ func (s *statusScreen) input(in *gateway.InputStatus) {
 	if in.Reader != nil && !s.told("input "+in.Name, in.Reader.Problem) {
 		s.more(in.Reader.Problem)
 	}
+	s.remarks(in.Reader)
 	c := &in.Counts
 	s.more(fmt.Sprintf("received %d = accepted %d", c.Received, c.Accepted) + terms(" + ",
 		tally{"duplicate", c.Duplicate}, tally{"malformed", c.Malformed}, tally{"unmatched", c.Unmatched},
