@@ -60,7 +60,7 @@ func readings(n uint64) string { return count(int(n), "reading") }
 // adviseNotes says what was left out, and what casts doubt on the rest.
 func adviseNotes(b *strings.Builder, a *advice) {
 	if n := a.OutOfRange; n > 0 {
-		fmt.Fprintf(b, "  %s with a source time out of range, left out\n", readings(n))
+		fmt.Fprintf(b, "  %s without a time to go by (out of range, or kept out by the clock rules), left out\n", readings(n))
 	}
 	if n := a.WithoutIngest; n > 0 {
 		fmt.Fprintf(b, "  %s without ingest_time, and so without a delay\n", readings(n))
