@@ -172,6 +172,9 @@ func inputPolicy(c *configs.Config, in *configs.Input) clock.InputPolicy {
 		WhenWrong: t.WhenWrong, Ordered: t.Ordered,
 		Future: t.MaxAhead.Std(), Past: t.MaxBehind.Std(), Delay: t.MaxDelay.Std(),
 	}
+	if o := in.OPCUA; o != nil { // a value waits so long for its notification (SEMANTICS S2)
+		p.Delay = max(p.Delay, o.Publishing.Std()+o.Sampling.Std())
+	}
 	switch t.Use {
 	case configs.UseServer:
 		p.Use = reading.BasisServer

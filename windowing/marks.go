@@ -145,8 +145,9 @@ func comparePartitions(a, b *partition) int {
 }
 
 // Advances reports whether evidence of life up to ms (NoTime: of life alone) would
-// change a partition's status, or take it past the end or the closing of a window.
-// Evidence that does not may wait for whatever is stepped next.
+// change a partition's status, or take it past where a window may end or close,
+// whether or not there is one. Evidence that does not may wait for whatever is
+// stepped next.
 func (e *Engine) Advances(input string, ms int64) bool {
 	for _, f := range e.features {
 		if !glob(f.def.Select.Input, input) {

@@ -19,7 +19,7 @@ import (
 // peer is a server that a test leads: it says what it is told to, when it is told
 // to, and keeps what was not acknowledged, as OPC UA Part 4 §5.13 has it.
 type peer struct {
-	t        *testing.T
+	t        testing.TB
 	listener *uacp.Listener
 	ctx      context.Context
 	wg       sync.WaitGroup
@@ -59,7 +59,7 @@ type peerSub struct {
 	handles map[string]uint32 // by node id
 }
 
-func newPeer(t *testing.T) *peer {
+func newPeer(t testing.TB) *peer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	l, err := uacp.Listen(ctx, "opc.tcp://127.0.0.1:0", nil)

@@ -105,7 +105,7 @@ func (g *gateway) reasons() (list []string) {
 }
 
 // until waits for something to become true.
-func until(t *testing.T, what string, f func() bool) {
+func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -115,7 +115,7 @@ func until(t *testing.T, what string, f func() bool) {
 }
 
 // run runs a reader of nodes of p until the test stops it.
-func run(t *testing.T, p *peer, g *gateway, change func(*Config), nodes ...string) (r *Reader, stop func()) {
+func run(t testing.TB, p *peer, g *gateway, change func(*Config), nodes ...string) (r *Reader, stop func()) {
 	t.Helper()
 	u, err := url.Parse(p.endpoint())
 	if err != nil {
