@@ -2,6 +2,7 @@ package buffer_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -347,5 +348,27 @@ func TestQuotaBounds(t *testing.T) {
 				t.Error("created")
 			}
 		})
+	}
+}
+
+// How long raw readings fit follows from the rate of those that are held.
+func TestRoomLeft(t *testing.T) {
+	o := opts()
+	o.Quota = 16 << 20
+	s := open(t, filepath.Join(t.TempDir(), "t.db"), o)
+	for seq := uint64(1); seq <= 120; seq++ {
+		commit(t, s, &buffer.Commit{Block: block(seq, 9000), AtMS: 1000 * int64(seq), KeepFrom: seq})
+		st, err := s.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seq <= 60 && st.RoomMS != -1 {
+			t.Fatalf("after %d s it is said that %d ms fit", seq, st.RoomMS)
+		}
+		if perMS := float64(st.Journal.Bytes) / float64(st.LatestMS-st.OldestMS); seq > 60 {
+			if want := float64(st.RawBytes-st.UsedBytes) / perMS; math.Abs(float64(st.RoomMS)-want) > want/50 {
+				t.Fatalf("after %d s %d ms fit, want %.0f", seq, st.RoomMS, want)
+			}
+		}
 	}
 }

@@ -21,7 +21,10 @@ type Stats struct {
 	Evidence Range  `json:"evidence"`
 	OldestMS int64  `json:"oldest_ms"` // wall time of the oldest block's commit; 0 if there is none or it is not known
 	LatestMS int64  `json:"latest_ms"` // the highest wall time that a commit brought
-	SafeSeq  uint64 `json:"safe_seq"`  // the last block that recovery does without
+	// RoomMS is how long raw readings fit at the rate of those that are held, until the
+	// policy for a full store applies; -1 if less than a minute of them is held.
+	RoomMS  int64  `json:"room_ms"`
+	SafeSeq uint64 `json:"safe_seq"` // the last block that recovery does without
 
 	Backlog map[string]int64 `json:"backlog"` // uplink → records not delivered
 	Losses  int              `json:"losses"`  // dropped and not reported yet
@@ -47,7 +50,10 @@ func (s *Store) Stats() (Stats, error) {
 	}
 	v.FileBytes = info.Size()
 	oldest, err := s.readJournalHead()
-	v.OldestMS = oldest
+	v.OldestMS, v.RoomMS = oldest, -1
+	if span := v.LatestMS - oldest; oldest > 0 && span >= 60_000 && v.Journal.Bytes > 0 {
+		v.RoomMS = int64(float64(max(0, v.RawBytes-v.UsedBytes)) * float64(span) / float64(v.Journal.Bytes))
+	}
 	return v, err
 }
 

@@ -164,6 +164,22 @@ func (s *session) look() {
 		s.health.set("uplink "+u.name, detail)
 	}
 	s.health.set("source clocks", keptOut(s.clk.Sources()))
+	if st, err := s.store.Stats(); err == nil {
+		s.health.set("disk space", shortOfSpace(st))
+	}
+}
+
+// spaceLeft is how much of its file system a store must find free.
+const spaceLeft = 128 << 20
+
+// shortOfSpace says that the file system will be full before the store has reached
+// its quota.
+func shortOfSpace(st buffer.Stats) string {
+	grows := st.QuotaBytes - st.FileBytes
+	if st.FreeBytes < 0 || st.FreeBytes >= min(grows, spaceLeft) {
+		return ""
+	}
+	return fmt.Sprintf("%d MiB are free on the store's file system, and the store may grow by %d MiB more: free space, or lower store.quota", st.FreeBytes>>20, grows>>20)
 }
 
 // keptOut says whose readings are in quarantine for their times, the worst first.

@@ -219,6 +219,9 @@ func (s *statusScreen) store() {
 	if st.OldestMS > 0 && !s.at.IsZero() {
 		line += ", reaches back " + shortMS(max(0, s.at.UnixMilli()-st.OldestMS))
 	}
+	if st.RoomMS >= 0 && st.OldestMS > 0 {
+		line += ", room for " + shortMS(st.RoomMS) + " more at this rate"
+	}
 	s.linef("%s", line)
 }
 
