@@ -31,6 +31,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	if os.Getenv("TIDEMARK_INTEROP") == "" {
 		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
 	}
+	t.Parallel()
 	n := cycles
 	if v := os.Getenv("TIDEMARK_CRASH_CYCLES"); v != "" {
 		var err error
@@ -45,7 +46,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	up := newBroker(t)
 	sources := []source{newDevices(t, dice.Uint64())}
 	w := newWitness(t, up)
-	g := newGateway(t, build(t), up, sources)
+	g := newGateway(t, scratch(t), build(t), up, sources)
 	g.start()
 	eventually(t, 20*time.Second, g.connected) // the session is what the brokers keep from here on
 	for _, s := range sources {

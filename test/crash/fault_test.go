@@ -1,0 +1,116 @@
+package crash
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A file system that is full stops acknowledgements and nothing else; when there is
+// room again the gateway goes on by itself, with every reading.
+func TestFullDisk(t *testing.T) {
+	if os.Getenv("TIDEMARK_INTEROP") == "" {
+		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
+	}
+	t.Parallel()
+	dir := scratch(t)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=700k"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
+	up := newBroker(t)
+	sources := []source{newDevices(t, 3)}
+	w := newWitness(t, up)
+	g := newGateway(t, dir, build(t), up, sources)
+	g.start()
+	eventually(t, 20*time.Second, g.connected)
+	sources[0].begin()
+	for range 3 {
+		eventually(t, 60*time.Second, func() error { return g.fault("disk", true) })
+		time.Sleep(1500 * time.Millisecond) // it stays refused, and alive
+		resize(t, dir, 200<<10)
+		eventually(t, 30*time.Second, func() error { return g.fault("disk", false) })
+		resize(t, dir, 100)
+	}
+	resize(t, dir, 200<<10)
+	sources[0].rest()
+	eventually(t, 90*time.Second, func() error { return w.right(sources) })
+	sources[0].end()
+	eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
+	if err := w.sound(); err != nil {
+		t.Error(err)
+	}
+	if code := g.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("stopped in order, it ended with exit code %d", code)
+	}
+	t.Log(w.report(sources))
+	t.Log(g.checkStore())
+}
+
+// resize leaves so many KB free on a tmpfs.
+func resize(t *testing.T, dir string, freeKB uint64) {
+	t.Helper()
+	var fs syscall.Statfs_t
+	err := syscall.Statfs(dir, &fs)
+	if err == nil {
+		used := (fs.Blocks - fs.Bfree) * uint64(fs.Bsize) >> 10
+		err = syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%dk", used+freeKB))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A second gateway on the same store ends at once, with the exit code of storage,
+// and names the first, which does not notice.
+func TestTwoGatewaysOnOneStore(t *testing.T) {
+	if os.Getenv("TIDEMARK_INTEROP") == "" {
+		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
+	}
+	t.Parallel()
+	up := newBroker(t)
+	g := newGateway(t, scratch(t), build(t), up, []source{newDevices(t, 4)})
+	g.start()
+	eventually(t, 20*time.Second, g.connected)
+	second := exec.Command(g.binary, "run", "-c", g.config)
+	var said bytes.Buffer
+	second.Stderr = &said
+	err := second.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(said.String(), "in use by process "+strconv.Itoa(g.cmd.Process.Pid)) {
+		t.Errorf("the second ended with %v: %s", err, said.String())
+	}
+	if err := g.connected(); err != nil {
+		t.Errorf("the first no longer answers: %v", err)
+	}
+	if code := g.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("the first ended with exit code %d", code)
+	}
+}
+
+// fault checks whether the gateway shows the named fault.
+func (s *service) fault(name string, want bool) error {
+	st, err := s.status()
+	if err != nil {
+		return err
+	}
+	for _, f := range st.Because {
+		if f.Name == name {
+			if want {
+				return nil
+			}
+			return fmt.Errorf("still: %s", f.Detail)
+		}
+	}
+	if want {
+		return fmt.Errorf("no fault %q among %+v", name, st.Because)
+	}
+	return nil
+}
