@@ -84,7 +84,7 @@ func TestRetentionWaitsForReadings(t *testing.T) {
 		t.Errorf("blocks before %d are gone and were not delivered", v.Journal.First)
 	}
 	s.Outbox("plant").DeliveredReadings(buffer.Position{Block: 200, Index: 3})
-	if last, err = feed(t, s, last, 20, func(uint64) bool { return false }); err != nil {
+	if _, err = feed(t, s, last, 20, func(uint64) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	if v := stats(t, s); v.Journal.First < 100 || v.Journal.First > 200 {
