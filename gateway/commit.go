@@ -26,7 +26,7 @@ type prepared struct {
 // many.
 const (
 	checkpointCost  = 500_000
-	checkpointShare = 16
+	checkpointShare = 8
 	blockCost       = 100
 )
 
