@@ -39,7 +39,7 @@ type Config struct {
 	AllowExpired bool
 
 	// Sampling is how often the server looks at a node (0: as fast as it can), and
-	// Publishing how often it tells; default 1 s each. The server may revise both.
+	// Publishing how often it tells; default 1 s. The server may revise both.
 	Sampling, Publishing time.Duration
 	// Backfill is how far an outage is filled from the server's history; 0: not at
 	// all.

@@ -40,7 +40,6 @@ type Status struct {
 	// Problem is what is wrong and the remedy, empty when all is well. A reader
 	// that is connected can have one too.
 	Problem string
-	Resumed bool // the last connection took up what the server held for us
 
 	Messages      uint64 // notifications
 	Redelivered   uint64 // of these, those asked for again
