@@ -76,7 +76,7 @@ func TestRetentionWaitsForReadings(t *testing.T) {
 	o := rawOpts()
 	o.RetainMS = 10_000
 	s := newStore(t, o)
-	last, err := feed(t, s, 1, 300, func(uint64) bool { return false })
+	next, err := feed(t, s, 1, 300, func(uint64) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestRetentionWaitsForReadings(t *testing.T) {
 		t.Errorf("blocks before %d are gone and were not delivered", v.Journal.First)
 	}
 	s.Outbox("plant").DeliveredReadings(buffer.Position{Block: 200, Index: 3})
-	if _, err = feed(t, s, last, 20, func(uint64) bool { return false }); err != nil {
+	if _, err = feed(t, s, next, 20, func(uint64) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	if v := stats(t, s); v.Journal.First < 100 || v.Journal.First > 200 {

@@ -25,7 +25,7 @@ func TestPackage(t *testing.T) {
 		}
 		return sha256.Sum256(data)
 	}
-	if sum() != sum() {
+	if first, again := sum(), sum(); first != again {
 		t.Error("made twice, the package differs")
 	}
 	host(t, "lintian", "--allow-root", "--fail-on=error,warning", deb)
