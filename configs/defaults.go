@@ -30,7 +30,7 @@ func (s *Store) setDefaults(*Config) {
 		Retain:         7 * Day,
 		WhenFull:       DropOldestRaw,
 		CommitInterval: Duration(time.Second),
-		CommitBytes:    64000,
+		CommitBytes:    256000,
 		CommitMinGap:   Duration(20 * time.Millisecond),
 		DailyBudget:    40e9,
 	}
