@@ -170,7 +170,12 @@ func TestWindow(t *testing.T) {
 	if holds != 2 || w.small() { // at 16 and 64
 		t.Errorf("doubted %d times, small %v before it waited for long", holds, w.small())
 	}
-	if w.acknowledging(20, probeFor); !w.small() {
+	w.acknowledging(20, probeFor)
+	if w.resumed(stallQuiet); w.small() {
+		t.Error("small though nothing waited: the source is slow")
+	}
+	w.acknowledging(20, probeFor)
+	if w.resumed(0); !w.small() {
 		t.Error("not small though it waited for long")
 	}
 	if stalled, _ := w.grown(21); stalled || w.limit != 0 || w.small() {

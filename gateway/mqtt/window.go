@@ -23,7 +23,8 @@ type window struct {
 	wrong      int  // guesses that turned out so
 	stalls     int  // since the guess
 	probe      int  // the next stall at which to doubt
-	proven     bool // the broker waited longer than any commit takes
+	waited     bool // at the limit for longer than a commit takes, until it is seen what follows
+	proven     bool // the broker waited that long, and then sent at once
 }
 
 const (
@@ -63,10 +64,7 @@ func (w *window) grown(n int) (stalled bool, hold time.Duration) {
 // acknowledging notes that acknowledgements are about to go out while n messages
 // are unacknowledged and the last one came quiet ago.
 func (w *window) acknowledging(n int, quiet time.Duration) {
-	w.held = 0
-	if n == w.limit && quiet >= probeFor {
-		w.proven = true
-	}
+	w.held, w.waited = 0, n == w.limit && quiet >= probeFor
 	if w.limit == 0 && n > 0 && n < w.ceiling && quiet >= stallQuiet {
 		w.held = n
 	}
@@ -76,7 +74,8 @@ func (w *window) acknowledging(n int, quiet time.Duration) {
 // out. If that is at once, the broker had waited for them.
 func (w *window) resumed(after time.Duration) {
 	n := w.held
-	w.held = 0
+	w.proven = w.proven || w.waited && after < stallQuiet
+	w.held, w.waited = 0, false
 	switch {
 	case n == 0:
 		return
@@ -93,7 +92,7 @@ func (w *window) resumed(after time.Duration) {
 
 // small reports whether the window is known, beyond the first doubt, to be so
 // small that it sets the pace. A source that sends again at every commit looks the
-// same until a commit is late.
+// same until a commit is late; one that is merely slow does not send at once after it.
 func (w *window) small() bool {
 	return w.limit > 0 && w.limit < smallWindow && w.stalls > firstProbe && w.proven
 }
