@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // Stats is how full the store is.
@@ -28,6 +29,18 @@ type Stats struct {
 
 	Backlog map[string]int64 `json:"backlog"` // uplink → records not delivered
 	Losses  int              `json:"losses"`  // dropped and not reported yet
+}
+
+// RoomFor is how long raw readings find room, at the mean rate of those that are
+// held; false while a minute of them is not. What is dropped for its age meanwhile
+// makes more.
+func (v *Stats) RoomFor() (time.Duration, bool) {
+	ms := v.LatestMS - v.OldestMS
+	if v.OldestMS == 0 || ms < time.Minute.Milliseconds() || v.Journal.Bytes <= 0 {
+		return 0, false
+	}
+	left := float64(max(0, v.RawBytes-v.UsedBytes)) / float64(v.Journal.Bytes) * float64(ms)
+	return time.Duration(min(left, 1e12) * 1e6), true // at most 30 years
 }
 
 // Stats tells how full the store is. It reads a few pages at most.

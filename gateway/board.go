@@ -82,13 +82,13 @@ func (b *board) restore(store *buffer.Store, seq uint64) error {
 	})
 }
 
-// list copies the board out.
-func (b *board) list() (rows []posted, extra uint64) {
+// each shows fn every row, which changes once fn returns, and returns how many
+// readings had no room. The engine waits meanwhile.
+func (b *board) each(fn func(*posted)) (extra uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	rows = make([]posted, 0, len(b.rows))
 	for _, row := range b.rows {
-		rows = append(rows, *row)
+		fn(row)
 	}
-	return rows, b.extra
+	return b.extra
 }

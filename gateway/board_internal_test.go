@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"tidemark/history"
@@ -19,7 +20,7 @@ func TestTagsOutliveARestart(t *testing.T) {
 	b.bring(b.clk.Now().WallNS, b.clk.Now().WallNS+5e6)
 	b.end()
 	b = start(t, store, "local")
-	got, err := b.tags(context.Background())
+	got, _, err := b.tags(context.Background(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +37,9 @@ func TestBoardIsBounded(t *testing.T) {
 		rs[i].Tag = reading.MakeTag(reading.Series{Input: "in", Sensor: fmt.Sprint(i)})
 	}
 	b.note(rs, make([]windowing.Outcome, len(rs)))
-	if rows, extra := b.list(); len(rows) != boardMax || extra != 10 {
-		t.Errorf("%d rows, %d readings beyond", len(rows), extra)
+	rows := 0
+	if extra := b.each(func(*posted) { rows++ }); rows != boardMax || extra != 10 {
+		t.Errorf("%d rows, %d readings beyond", rows, extra)
 	}
 }
 
@@ -53,35 +55,46 @@ func TestTagStates(t *testing.T) {
 	point := func(sensor, problem string) reading.Point {
 		return reading.Point{Series: reading.Series{Input: "in", Sensor: sensor}, Problem: problem}
 	}
-	l := tagList{nowNS: at(100_000), points: []reading.Point{point("refused", "BadNotReadable"), point("gone", "no such node"), point("mute", "")}}
+	points := []reading.Point{point("refused", "BadNotReadable"), point("gone", "no such node"), point("mute", "")}
+	var said []posted
+	var expected windowing.Config
+	want := []string{"gone problem", "refused problem", "silent silent", "future quarantined", "mute never", "bad bad", "slow overdue", "waiting pending", "doubtful uncertain", "fine good"}
 	for _, c := range []struct {
 		row          posted
 		every, alarm int64
-		want         TagState
 	}{
-		{row("fine", reading.Good, history.Accepted, 99_000), 1000, 10_000, TagGood},
-		{row("doubtful", reading.Uncertain, history.Accepted, 99_000), 0, 0, TagUncertain},
-		{row("slow", reading.Good, history.Accepted, 96_000), 1000, 0, TagOverdue},
-		{row("silent", reading.Bad, history.Accepted, 80_000), 1000, 10_000, TagSilent},
-		{row("bad", reading.Bad, history.Accepted, 96_000), 1000, 10_000, TagBad},
-		{row("future", reading.Good, history.Quarantined, 99_000), 0, 0, TagQuarantined},
-		{row("waiting", reading.Good, history.Pending, 99_000), 0, 0, TagPending},
-		{row("refused", reading.Good, history.Accepted, 10_000), 1000, 10_000, TagProblem},
+		{row("fine", reading.Good, history.Accepted, 99_000), 1000, 10_000},
+		{row("doubtful", reading.Uncertain, history.Accepted, 99_000), 0, 0},
+		{row("slow", reading.Good, history.Accepted, 96_000), 1000, 0},
+		{row("silent", reading.Bad, history.Accepted, 80_000), 1000, 10_000},
+		{row("bad", reading.Bad, history.Accepted, 96_000), 1000, 10_000},
+		{row("future", reading.Good, history.Quarantined, 99_000), 0, 0},
+		{row("waiting", reading.Good, history.Pending, 99_000), 0, 0},
+		{row("refused", reading.Good, history.Accepted, 10_000), 1000, 10_000},
 	} {
-		tag := l.row(&c.row)
-		tag.quiet(c.every, c.alarm)
-		if tag.State != c.want || (tag.State == TagGood) != (tag.Why == "") {
-			t.Errorf("%s is %s because %q, want %s", tag.Sensor, tag.State, tag.Why, c.want)
+		said = append(said, c.row)
+		expected.Expectations = append(expected.Expectations, windowing.Expectation{
+			Select: windowing.Selector{Sensors: []string{c.row.last.Tag.Value().Sensor}}, EveryMS: c.every, AlarmAfterMS: c.alarm,
+		})
+	}
+	for _, most := range []int{0, 1, 3, 9, 10, 20} {
+		l := newTagList(at(100_000), points, expected, most)
+		for i := range said {
+			l.spoken(&said[i])
 		}
-	}
-	var never []string
-	for _, tag := range l.never() {
-		never = append(never, fmt.Sprint(tag.Sensor, " ", tag.State))
-	}
-	if fmt.Sprint(never) != "[gone problem mute never]" {
-		t.Errorf("what never spoke: %v", never)
-	}
-	if a, b := (Tag{State: TagQuarantined}), (Tag{State: TagGood}); compareTags(a, b) >= 0 {
-		t.Error("what is good comes before what is not")
+		l.silent()
+		var got []string
+		for _, tag := range l.tags() {
+			got = append(got, fmt.Sprint(tag.Sensor, " ", tag.State))
+			if (tag.State == TagGood) != (tag.Why == "") {
+				t.Errorf("%s is %s because %q", tag.Sensor, tag.State, tag.Why)
+			}
+		}
+		if most == 0 || most > len(want) {
+			most = len(want)
+		}
+		if !slices.Equal(got, want[:most]) || l.states[TagProblem] != 2 || l.states[TagGood] != 1 {
+			t.Errorf("the worst %d are %q, want %q; %v", most, got, want[:most], l.states)
+		}
 	}
 }

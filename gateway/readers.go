@@ -33,8 +33,8 @@ func (r mqttReader) input() string { return r.Status().Input }
 func (r mqttReader) standing() *ReaderStatus {
 	s := r.Status()
 	return &ReaderStatus{
-		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID, LastData: lastData(s.LastNS),
-		Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
+		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID, LastData: instantOf(s.LastNS),
+		CertificateEnds: instantOf(s.CertificateEndNS), Reconnects: s.Reconnects, Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
 		Outstanding: s.Outstanding, Window: s.Limit, Queued: s.Queued,
 	}
 }
@@ -46,8 +46,8 @@ func (r opcuaReader) input() string { return r.Status().Input }
 func (r opcuaReader) standing() *ReaderStatus {
 	s := r.Status()
 	st := &ReaderStatus{
-		State: s.State.String(), Problem: s.Problem, Server: s.Server, LastData: lastData(s.LastNS),
-		Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp, Outstanding: s.Outstanding,
+		State: s.State.String(), Problem: s.Problem, Server: s.Server, LastData: instantOf(s.LastNS),
+		CertificateEnds: instantOf(s.CertificateEndNS), Reconnects: s.Reconnects, Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp, Outstanding: s.Outstanding,
 		Subscriptions: s.Subscriptions, Monitored: s.Monitored, Rebuilt: s.Rebuilt,
 	}
 	for _, u := range s.Unread {
@@ -56,8 +56,8 @@ func (r opcuaReader) standing() *ReaderStatus {
 	return st
 }
 
-// lastData is empty before anything came.
-func lastData(ns int64) string {
+// instantOf is empty where there is no time.
+func instantOf(ns int64) string {
 	if ns == reading.NoTime {
 		return ""
 	}

@@ -34,6 +34,7 @@ type session struct {
 	socket       *socket
 	web          *web.Server // nil if nobody is to be answered
 	page         *web.Page
+	looks        looks
 }
 
 // sender is an uplink that waits for the generation, which every record names.

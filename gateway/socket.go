@@ -58,7 +58,7 @@ func (k *socket) routes(s *session) {
 		answer(w, st, err)
 	})
 	k.mux.HandleFunc("GET /tags", func(w http.ResponseWriter, r *http.Request) {
-		tags, err := s.tags(r.Context())
+		tags, _, err := s.tags(r.Context(), 0)
 		answer(w, tags, err)
 	})
 	k.mux.HandleFunc("GET /tail", s.serveTail)

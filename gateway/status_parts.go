@@ -8,17 +8,21 @@ import (
 
 // ReaderStatus is the connection of an input.
 type ReaderStatus struct {
-	State       string `json:"state"`   // connecting, connected, waiting, refused, contended, stopped
-	Problem     string `json:"problem"` // what is wrong and the remedy; empty when all is well
-	Broker      string `json:"broker"`
-	ClientID    string `json:"client_id"`
-	LastData    string `json:"last_data"` // wall time of the last message; empty before the first
-	Messages    uint64 `json:"messages"`  // since the start
-	Redelivered uint64 `json:"redelivered"`
-	CatchingUp  bool   `json:"catching_up"`
-	Outstanding int    `json:"outstanding"` // messages that wait for our acknowledgement
-	Window      int    `json:"window"`      // how many the broker sends before it waits; 0: not known
-	Queued      int    `json:"queued"`      // readings that wait for the pipeline
+	State    string `json:"state"`   // connecting, connected, waiting, refused, contended, stopped
+	Problem  string `json:"problem"` // what is wrong and the remedy; empty when all is well
+	Broker   string `json:"broker"`
+	ClientID string `json:"client_id"`
+	LastData string `json:"last_data"` // wall time of the last message; empty before the first
+	// CertificateEnds is when the source's certificate, or the one that is shown to it,
+	// ends, whichever is first; empty without any.
+	CertificateEnds string `json:"certificate_ends,omitempty"`
+	Reconnects      uint64 `json:"reconnects"` // connections after the first, since the start
+	Messages        uint64 `json:"messages"`   // since the start
+	Redelivered     uint64 `json:"redelivered"`
+	CatchingUp      bool   `json:"catching_up"`
+	Outstanding     int    `json:"outstanding"` // messages that wait for our acknowledgement
+	Window          int    `json:"window"`      // how many the broker sends before it waits; 0: not known
+	Queued          int    `json:"queued"`      // readings that wait for the pipeline
 
 	// Of an OPC UA server.
 	Server        string       `json:"server,omitempty"`        // its endpoint

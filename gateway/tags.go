@@ -68,27 +68,20 @@ var tagStates = []TagState{TagProblem, TagSilent, TagQuarantined, TagNever, TagB
 // TagStates lists the states, the worst first.
 func TagStates() []TagState { return slices.Clone(tagStates) }
 
-// tags makes the list.
-func (s *session) tags(ctx context.Context) (*Tags, error) {
+// tags makes the list; most bounds it to the worst, 0 does not. How many there are
+// of each state is told of all.
+func (s *session) tags(ctx context.Context, most int) (*Tags, map[TagState]int, error) {
 	inst := s.clk.Now()
-	t := &Tags{Gateway: s.gateway.cfg.Gateway.ID, At: rfc3339(inst.WallNS), Tags: []Tag{}}
-	l := tagList{nowNS: inst.WallNS, points: s.points()}
-	rows, extra := s.pipe.board.list()
-	t.Unlisted = extra
-	for i := range rows {
-		t.Tags = append(t.Tags, l.row(&rows[i]))
-	}
-	t.Tags = append(t.Tags, l.never()...)
 	var expected windowing.Config
 	if err := s.pipe.ask(ctx, func() { expected = s.pipe.features }); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for i := range t.Tags {
-		x := expected.Expectation(reading.Series{Input: t.Tags[i].Input, Asset: t.Tags[i].Asset, Sensor: t.Tags[i].Sensor, Lifecycle: t.Tags[i].Lifecycle})
-		t.Tags[i].quiet(x.EveryMS, x.AlarmAfterMS)
-	}
-	slices.SortFunc(t.Tags, compareTags)
-	return t, nil
+	l := newTagList(inst.WallNS, s.points(), expected, most)
+	t := &Tags{Gateway: s.gateway.cfg.Gateway.ID, At: rfc3339(inst.WallNS)}
+	t.Unlisted = s.pipe.board.each(l.spoken)
+	l.silent()
+	t.Tags = l.tags()
+	return t, l.states, nil
 }
 
 // points asks the readers what they expect.
@@ -101,11 +94,34 @@ func (s *session) points() (all []reading.Point) {
 
 // tagList joins what has spoken with what is expected.
 type tagList struct {
-	nowNS  int64
-	points []reading.Point
-	exact  map[reading.Series]int // of the points of one series, without lifecycle
-	open   []int                  // the other points
-	heard  []bool                 // by point
+	nowNS    int64
+	points   []reading.Point
+	expected windowing.Config
+	most     int // 0: all
+
+	exact map[reading.Series]int // of the points of one series, without lifecycle
+	open  []int                  // the other points
+	heard []bool                 // by point
+
+	states map[TagState]int
+	rows   []judged // with most, at least that many of the worst
+	last   judged   // with most, the best of the worst; none before there are so many
+}
+
+// judged is a tag with its state, before it is written out: of tens of thousands
+// most are good and never shown.
+type judged struct {
+	series reading.Series
+	state  TagState
+	why    string
+	point  *reading.Point // nil: of an earlier configuration
+	posted *posted        // nil: it has not spoken
+}
+
+func newTagList(nowNS int64, points []reading.Point, expected windowing.Config, most int) *tagList {
+	l := &tagList{nowNS: nowNS, points: points, expected: expected, most: most, states: map[TagState]int{}}
+	l.index()
+	return l
 }
 
 func (l *tagList) index() {
@@ -124,9 +140,6 @@ func (l *tagList) index() {
 // point finds the point that a series comes from; nil if it is an earlier
 // configuration's.
 func (l *tagList) point(s reading.Series) *reading.Point {
-	if l.exact == nil {
-		l.index()
-	}
 	s.Lifecycle = ""
 	i, ok := l.exact[s]
 	if !ok {
@@ -140,69 +153,105 @@ func (l *tagList) point(s reading.Series) *reading.Point {
 	return &l.points[i]
 }
 
-func (l *tagList) row(p *posted) Tag {
+// spoken takes in a tag from which something came. It keeps no hold of p.
+func (l *tagList) spoken(p *posted) {
 	s := p.last.Tag.Value()
-	shown := history.Show(&p.last, p.verdict)
-	age := (l.nowNS - p.last.IngestNS) / 1e6
-	t := Tag{
-		Input: s.Input, Asset: s.Asset, Device: s.Device, Lifecycle: s.Lifecycle, Sensor: s.Sensor,
-		Unit: p.last.Unit, AgeMS: &age, Readings: p.count, Last: &shown,
-	}
-	pt := l.point(s)
-	if pt != nil {
-		fill := strings.NewReplacer("{asset}", s.Asset, "{device}", s.Device, "{sensor}", s.Sensor, "{lifecycle}", s.Lifecycle)
-		t.Address, t.Path, t.Unit = fill.Replace(pt.Address), pt.Path, cmp.Or(t.Unit, pt.Unit)
-	}
-	t.State, t.Why = TagGood, ""
+	j := judged{series: s, state: TagGood, point: l.point(s), posted: p}
 	switch {
-	case pt != nil && pt.Problem != "":
-		t.State, t.Why = TagProblem, pt.Problem
+	case j.point != nil && j.point.Problem != "":
+		j.state, j.why = TagProblem, j.point.Problem
 	case p.verdict == history.Quarantined:
-		t.State, t.Why = TagQuarantined, shown.Reason+": "+clock.NextStep(p.last.Stamp.Reason)
+		j.state, j.why = TagQuarantined, p.last.Stamp.Reason.String()+": "+clock.NextStep(p.last.Stamp.Reason)
 	case p.verdict == history.Pending:
-		t.State, t.Why = TagPending, shown.Reason
+		j.state, j.why = TagPending, p.last.Stamp.Reason.String()
 	case p.last.Quality.Level == reading.Bad:
-		t.State, t.Why = TagBad, "bad quality"
+		j.state, j.why = TagBad, "bad quality"
 	case p.last.Quality.Level == reading.Uncertain:
-		t.State, t.Why = TagUncertain, "uncertain quality"
-	case len(shown.Flags) > 0:
-		t.State, t.Why = TagUncertain, strings.Join(shown.Flags, " ")
+		j.state, j.why = TagUncertain, "uncertain quality"
+	case p.last.Stamp.Flags != 0:
+		j.state, j.why = TagUncertain, strings.Join(p.last.Stamp.Flags.Names(), " ")
 	}
-	return t
+	x := l.expected.Expectation(s)
+	j.quiet(l.age(p), x.EveryMS, x.AlarmAfterMS)
+	l.add(j)
 }
 
-// never lists the points from which nothing has come.
-func (l *tagList) never() (list []Tag) {
-	if l.exact == nil {
-		l.index()
-	}
+// age is how long ago the tag's last reading arrived.
+func (l *tagList) age(p *posted) int64 { return (l.nowNS - p.last.IngestNS) / 1e6 }
+
+// silent takes in the points from which nothing has come.
+func (l *tagList) silent() {
 	for i := range l.points {
 		if l.heard[i] {
 			continue
 		}
 		p := &l.points[i]
-		t := Tag{
-			Input: p.Input, Asset: p.Asset, Device: p.Device, Sensor: p.Sensor, Address: p.Address, Path: p.Path, Unit: p.Unit,
-			State: TagNever, Why: "no reading has come yet",
-		}
+		j := judged{series: p.Series, state: TagNever, why: "no reading has come yet", point: p}
 		if p.Problem != "" {
-			t.State, t.Why = TagProblem, p.Problem
+			j.state, j.why = TagProblem, p.Problem
 		}
-		list = append(list, t)
+		l.add(j)
+	}
+}
+
+// add keeps a tag if it may be among the worst.
+func (l *tagList) add(j judged) {
+	l.states[j.state]++
+	if l.last.state != "" && compareJudged(j, l.last) >= 0 {
+		return
+	}
+	if j.posted != nil {
+		own := *j.posted
+		j.posted = &own
+	}
+	l.rows = append(l.rows, j)
+	if l.most > 0 && len(l.rows) >= 2*l.most {
+		l.cut()
+	}
+}
+
+// cut puts the rows into order and leaves the worst.
+func (l *tagList) cut() {
+	slices.SortFunc(l.rows, compareJudged)
+	if l.most > 0 && len(l.rows) >= l.most {
+		l.rows = l.rows[:l.most]
+		l.last = l.rows[l.most-1]
+	}
+}
+
+// tags writes the rows out, the worst first.
+func (l *tagList) tags() []Tag {
+	l.cut()
+	list := make([]Tag, 0, len(l.rows))
+	for i := range l.rows {
+		list = append(list, l.write(&l.rows[i]))
 	}
 	return list
 }
 
-// quiet looks whether the tag should have spoken.
-func (t *Tag) quiet(everyMS, alarmAfterMS int64) {
-	if t.AgeMS == nil {
-		return
+func (l *tagList) write(j *judged) Tag {
+	s := j.series
+	t := Tag{Input: s.Input, Asset: s.Asset, Device: s.Device, Lifecycle: s.Lifecycle, Sensor: s.Sensor, State: j.state, Why: j.why}
+	if p := j.posted; p != nil {
+		shown, age := history.Show(&p.last, p.verdict), l.age(p)
+		t.Unit, t.AgeMS, t.Readings, t.Last = p.last.Unit, &age, p.count, &shown
 	}
-	switch age := *t.AgeMS; {
-	case alarmAfterMS > 0 && age > alarmAfterMS && t.State.worse(TagSilent) > 0:
-		t.State, t.Why = TagSilent, "longer than its alarm_after"
-	case everyMS > 0 && age > 3*everyMS && t.State.worse(TagOverdue) > 0:
-		t.State, t.Why = TagOverdue, "expected every "+configs.Duration(time.Duration(everyMS)*time.Millisecond).String()
+	if pt := j.point; pt != nil {
+		t.Address, t.Path, t.Unit = pt.Address, pt.Path, cmp.Or(t.Unit, pt.Unit)
+		if j.posted != nil {
+			t.Address = strings.NewReplacer("{asset}", s.Asset, "{device}", s.Device, "{sensor}", s.Sensor, "{lifecycle}", s.Lifecycle).Replace(pt.Address)
+		}
+	}
+	return t
+}
+
+// quiet looks whether a tag of that age should have spoken.
+func (j *judged) quiet(ageMS, everyMS, alarmAfterMS int64) {
+	switch {
+	case alarmAfterMS > 0 && ageMS > alarmAfterMS && j.state.worse(TagSilent) > 0:
+		j.state, j.why = TagSilent, "longer than its alarm_after"
+	case everyMS > 0 && ageMS > 3*everyMS && j.state.worse(TagOverdue) > 0:
+		j.state, j.why = TagOverdue, "expected every "+configs.Duration(time.Duration(everyMS)*time.Millisecond).String()
 	}
 }
 
@@ -211,9 +260,13 @@ func (s TagState) worse(o TagState) int {
 	return slices.Index(tagStates, s) - slices.Index(tagStates, o)
 }
 
-func compareTags(a, b Tag) int {
-	return cmp.Or(a.State.worse(b.State), cmp.Compare(a.Input, b.Input), cmp.Compare(a.Asset, b.Asset),
-		cmp.Compare(a.Sensor, b.Sensor), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Lifecycle, b.Lifecycle))
+func compareJudged(a, b judged) int {
+	if a.state != b.state {
+		return a.state.worse(b.state)
+	}
+	x, y := &a.series, &b.series
+	return cmp.Or(cmp.Compare(x.Input, y.Input), cmp.Compare(x.Asset, y.Asset),
+		cmp.Compare(x.Sensor, y.Sensor), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Lifecycle, y.Lifecycle))
 }
 
 // AskTags fetches the list of tags of the gateway that listens at the socket.

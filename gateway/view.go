@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 
 	"tidemark/windowing/disorder"
 )
@@ -9,14 +10,21 @@ import (
 // View is what the local page shows: the status, and what only a picture needs.
 type View struct {
 	*Status
-	Trend    []ClockPoint    `json:"trend"`   // the gateway's clock over a day
-	Results  []KeyResults    `json:"results"` // the latest windows of each key
-	Unlisted uint64          `json:"results_unlisted"`
+	Trend    []ClockPoint    `json:"trend"`            // the gateway's clock over a day
+	Results  []KeyResults    `json:"results"`          // the latest windows of the first keys
+	Unlisted int             `json:"results_unlisted"` // keys beyond those
+	Unkept   uint64          `json:"results_unkept"`   // results of keys that had no room
 	Disorder []InputDisorder `json:"disorder"`
 	Budgets  []FeatureBudget `json:"budgets"`
 
 	Tags      []Tag            `json:"tags"`       // the worst
 	TagStates map[TagState]int `json:"tag_states"` // how many there are of each
+
+	Oldest    HeldOldest        `json:"oldest"`
+	NextSteps map[string]string `json:"next_steps"` // by reason of quarantine
+	// HoursLeft is for how long the store has room, at the rate of what it holds;
+	// null while that is not known.
+	HoursLeft *float64 `json:"hours_left"`
 }
 
 // InputDisorder is how an input's readings came, since the session's begin.
@@ -35,8 +43,46 @@ type FeatureBudget struct {
 	Corrections       uint64 `json:"corrections"` // of these
 }
 
-// worstTags is how many tags the page lists.
-const worstTags = 100
+// How much the page lists; the commands list all.
+const (
+	worstTags    = 100
+	shownResults = 60
+	worstSources = 30
+)
+
+// looks are what the views of a session remember of each other. They are made one
+// at a time.
+type looks struct {
+	mu     sync.Mutex
+	tags   tagLook
+	oldest [2]oldest
+}
+
+// tagLook is the last list of tags.
+type tagLook struct {
+	worst  []Tag
+	states map[TagState]int
+	nextNS int64 // boot time at which the next is due
+}
+
+// tagShare is how many times as long as a list of tags took, it stands: with tens of
+// thousands of tags, looking must not take the time of the readings.
+const tagShare = 20
+
+// look makes a new list if one is due.
+func (l *tagLook) look(ctx context.Context, s *session) error {
+	begin := s.clk.Now().BootNS
+	if l.states != nil && begin < l.nextNS {
+		return nil
+	}
+	tags, states, err := s.tags(ctx, worstTags)
+	if err != nil {
+		return err
+	}
+	l.worst, l.states = tags.Tags, states
+	l.nextNS = begin + tagShare*(s.clk.Now().BootNS-begin)
+	return nil
+}
 
 // view gathers everything at one moment.
 func (s *session) view(ctx context.Context) (*View, error) {
@@ -44,8 +90,16 @@ func (s *session) view(ctx context.Context) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Status: st, Trend: s.gateway.trend.list(), Disorder: []InputDisorder{}, Budgets: []FeatureBudget{}, TagStates: map[TagState]int{}}
-	v.Results, v.Unlisted = s.pipe.results.list()
+	v := &View{Status: st, Trend: s.gateway.trend.list(), Disorder: []InputDisorder{}, Budgets: []FeatureBudget{}}
+	v.Results, v.Unkept = s.pipe.results.list()
+	v.Unlisted = max(0, len(v.Results)-shownResults)
+	v.Results = v.Results[:len(v.Results)-v.Unlisted]
+	v.Clock.Sources = v.Clock.Sources[:min(len(v.Clock.Sources), worstSources)]
+	v.NextSteps = nextSteps(v.Inputs)
+	if left, ok := v.Store.RoomFor(); ok {
+		hours := left.Hours()
+		v.HoursLeft = &hours
+	}
 	err = s.pipe.ask(ctx, func() {
 		for _, name := range s.pipe.inputs {
 			d := InputDisorder{Input: name}
@@ -66,13 +120,14 @@ func (s *session) view(ctx context.Context) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	tags, err := s.tags(ctx)
-	if err != nil {
+	s.looks.mu.Lock()
+	defer s.looks.mu.Unlock()
+	if v.Oldest, err = s.lookAtHeld(ctx, &s.looks.oldest); err != nil {
 		return nil, err
 	}
-	for i := range tags.Tags {
-		v.TagStates[tags.Tags[i].State]++
+	if err := s.looks.tags.look(ctx, s); err != nil {
+		return nil, err
 	}
-	v.Tags = tags.Tags[:min(len(tags.Tags), worstTags)]
+	v.Tags, v.TagStates = s.looks.tags.worst, s.looks.tags.states
 	return v, nil
 }

@@ -150,6 +150,10 @@ func (r *Reader) Status() Status {
 	if s.State == Connected {
 		s.Problem = r.contention(now)
 	}
+	s.CertificateEndNS = reading.NoTime
+	if end, ok := r.peer.CertificateEnd(); ok {
+		s.CertificateEndNS = end
+	}
 	s.CatchingUp, s.Queued, s.Limit = r.catch.active, r.queue.weight, r.window.limit
 	if r.cur != nil {
 		s.Outstanding = r.cur.outstanding()
@@ -175,8 +179,11 @@ func (r *Reader) Status() Status {
 func (r *Reader) begin(l *link, resumed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cur != nil && resumed {
-		l.ghosts = r.cur.leftOver()
+	if r.cur != nil {
+		r.status.Reconnects++
+		if resumed {
+			l.ghosts = r.cur.leftOver()
+		}
 	}
 	r.cur = l
 	r.status.Resumed = resumed

@@ -35,6 +35,7 @@ type Status struct {
 	Problem string
 	Resumed bool // the broker had kept our session
 
+	Reconnects  uint64 // connections after the first
 	Messages    uint64 // received
 	Redelivered uint64 // of these, those recognised as waiting for their commit already
 	Readings    uint64 // made of them
@@ -44,6 +45,9 @@ type Status struct {
 	CatchingUp  bool
 	Queued      int // readings and rejects that wait for the gateway
 	Outstanding int // messages that wait for our acknowledgement
+	// CertificateEndNS is when the broker's certificate ends, Unix; reading.NoTime
+	// where it shows none.
+	CertificateEndNS int64
 	// Limit is how many the broker sends before it waits, as learnt; 0 is not
 	// known, and not less than ReceiveMaximum.
 	Limit int

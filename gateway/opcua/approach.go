@@ -3,6 +3,7 @@ package opcua
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"time"
@@ -63,11 +64,23 @@ func (r *Reader) authenticate(a *access) (err error) {
 	if a.secured.own, err = r.cfg.Certificates.Ensure(r.cfg.Application, now.WallNS); err != nil {
 		return err
 	}
+	r.noteCertificates(a.secured)
 	if left := a.secured.own.Certificate.NotAfter.Sub(time.Unix(0, now.WallNS)); check.NowNS != 0 && left < expiryNotice {
 		a.alarms = append(a.alarms, fmt.Sprintf("the gateway's own certificate ends on %s: make the next one with tidemark pki renew, and have the servers trust it",
 			a.secured.own.Certificate.NotAfter.Format(time.DateOnly)))
 	}
 	return nil
+}
+
+// noteCertificates puts into the status when the first of them ends.
+func (r *Reader) noteCertificates(s secured) {
+	end := s.own.Certificate.NotAfter
+	if server, err := x509.ParseCertificate(leaf(s.server)); err == nil && server.NotAfter.Before(end) {
+		end = server.NotAfter
+	}
+	r.mu.Lock()
+	r.status.CertificateEndNS = end.UnixNano()
+	r.mu.Unlock()
 }
 
 var errNoCertificates = errors.New("security: there is no directory of certificates")

@@ -36,9 +36,10 @@ type Reader struct {
 	fills     chan fillResult
 	reviews   chan found
 
-	mu     sync.Mutex // guards status
-	status Status
-	points points
+	mu        sync.Mutex // guards what follows
+	status    Status
+	connected bool // it was, once
+	points    points
 
 	// What follows belongs to Run.
 	access *access  // nil: to be discovered
@@ -87,7 +88,7 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 		log:     log.With().Str("input", cfg.Input).Str("server", cfg.Endpoint.String()).Logger(),
 		commits: make(chan struct{}, 1), fills: make(chan fillResult), reviews: make(chan found), resolver: newResolver(cfg), catch: catchUp{max: cfg.CatchUpMax}, per: perSubscription, limits: limits{monitoredItems: 1000},
 		byID:   map[uint32]*subscription{},
-		status: Status{Input: cfg.Input, Server: cfg.Endpoint.String(), LastNS: reading.NoTime},
+		status: Status{Input: cfg.Input, Server: cfg.Endpoint.String(), LastNS: reading.NoTime, CertificateEndNS: reading.NoTime},
 	}
 	var err error
 	if r.stored, err = decodePosition(cfg.Memory); err != nil {

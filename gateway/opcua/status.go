@@ -41,6 +41,7 @@ type Status struct {
 	// that is connected can have one too.
 	Problem string
 
+	Reconnects    uint64 // connections after the first
 	Messages      uint64 // notifications
 	Redelivered   uint64 // of these, those asked for again
 	Readings      uint64 // that became of what came
@@ -53,6 +54,9 @@ type Status struct {
 	Subscriptions int
 	Monitored     int      // nodes that the server watches
 	Unread        []Unread // nodes that it does not, and why
+	// CertificateEndNS is when the server's certificate or our own ends, whichever is
+	// first, Unix; reading.NoTime without security.
+	CertificateEndNS int64
 }
 
 // Unread is a node that is configured and not read, or not as configured.
@@ -77,6 +81,10 @@ func (r *Reader) setState(s State, problem string) {
 // gateway to log. The lock is held.
 func (r *Reader) stand(s State, problem string) {
 	if s == Connected && r.status.State != Connected {
+		if r.connected {
+			r.status.Reconnects++
+		}
+		r.connected = true
 		r.log.Info().Int("nodes", len(r.plan)).Int("subscriptions", len(r.byID)).Msg("the input is connected")
 	}
 	r.status.State, r.status.Problem = s, problem

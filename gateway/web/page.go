@@ -45,6 +45,7 @@ func (p *Page) Register(s *Server) {
 	})
 	s.handle("GET /app.js", static.ServeHTTP)
 	s.handle("GET /style.css", static.ServeHTTP)
+	s.handle("GET /icon.svg", static.ServeHTTP)
 	s.handle("GET /api/view", p.serveView)
 	s.mux.HandleFunc("GET /api/stream", p.serveStream)
 }

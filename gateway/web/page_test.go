@@ -53,7 +53,7 @@ func get(t *testing.T, url string) (int, string, http.Header) {
 func TestPageIsWhole(t *testing.T) {
 	srv := looked(t, func(context.Context) (any, error) { return map[string]int{"block": 7}, nil })
 	size := 0
-	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css"} {
+	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css", "/icon.svg": "image/svg+xml"} {
 		code, body, head := get(t, srv.URL+path)
 		size += len(body)
 		if code != 200 || !strings.HasPrefix(head.Get("Content-Type"), kind) || head.Get("Content-Security-Policy") == "" {

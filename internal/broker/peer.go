@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,8 @@ type Peer struct {
 	url    url.URL // with a port
 	tls    func() (*tls.Config, error)
 	wallNS func() int64
+
+	certificateEnd atomic.Int64 // Unix nanoseconds; 0: none was shown
 }
 
 // At returns the broker at u, whose scheme is mqtt, mqtts, ws or wss; without a
@@ -50,6 +53,13 @@ func (p *Peer) Addr() string { return p.url.Host }
 // URL returns the broker's URL with a port.
 func (p *Peer) URL() *url.URL { u := p.url; return &u }
 
+// CertificateEnd returns when the broker's certificate or the one that is shown to it
+// ends, whichever is first, as the last connection had them; false without any.
+func (p *Peer) CertificateEnd() (unixNS int64, ok bool) {
+	unixNS = p.certificateEnd.Load()
+	return unixNS, unixNS != 0
+}
+
 // Dial connects. Its errors are causes; Unreachable makes a sentence of them.
 func (p *Peer) Dial(ctx context.Context) (net.Conn, error) {
 	conf, err := p.conf()
@@ -79,5 +89,15 @@ func (p *Peer) conf() (*tls.Config, error) {
 		conf = own.Clone()
 	}
 	conf.Time = func() time.Time { return time.Unix(0, p.wallNS()) }
+	conf.VerifyConnection = func(s tls.ConnectionState) error {
+		end := s.PeerCertificates[0].NotAfter // a client's peer always has one
+		for _, own := range conf.Certificates {
+			if own.Leaf != nil && own.Leaf.NotAfter.Before(end) {
+				end = own.Leaf.NotAfter
+			}
+		}
+		p.certificateEnd.Store(end.UnixNano())
+		return nil
+	}
 	return conf, nil
 }

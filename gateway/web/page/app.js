@@ -26,8 +26,9 @@ function table(id, head, rows, none) {
     t.replaceChildren(el("tbody", {}, el("tr", {}, el("td", { class: "muted wrap" }, none))));
     return;
   }
-  const cell = (c) => c instanceof Node || typeof c !== "object" || c === null
-    ? el("td", {}, c ?? "") : el("td", { class: c.c, title: c.title }, c.t ?? "");
+  const names = head.map((h) => h.replace("#", "")); // also in the cells, for a phone
+  const cell = (c, i) => c instanceof Node || typeof c !== "object" || c === null
+    ? el("td", { "data-h": names[i] }, c ?? "") : el("td", { class: c.c, title: c.title, "data-h": names[i] }, c.t ?? "");
   t.replaceChildren(
     el("thead", {}, el("tr", {}, head.map((h) => el("th", { scope: "col", class: h.startsWith("#") ? "n" : null }, h.replace("#", ""))))),
     el("tbody", {}, rows.map((r) => el("tr", {}, r.map(cell)))));
@@ -67,21 +68,32 @@ function value(v) {
   return String(v);
 }
 
+// plain is a text without the quotes that a terminal shows.
+const plain = (t) => t.replaceAll("`", "");
+
 const clock = (t) => t.slice(11, 19);
 
 // ago is how long before the view's own time something was; the browser's clock
 // is asked nothing.
 const ago = (at, t) => t ? span((Date.parse(at) - Date.parse(t)) / 1000) + " ago" : "never";
 
-let last = null, before = null;
+// counts are those of the last ten views, to tell rates.
+let counts = [], drawn = false;
 
-// rate is how fast a count rises, per second of gateway time.
-function rate(now, then) {
-  const dt = last && before ? (last.gateway_ms - before.gateway_ms) / 1000 : 0;
-  return dt > 0 && then != null && now >= then ? (now - then) / dt : null;
+function count(v) {
+  const now = { ms: v.gateway_ms };
+  for (const i of v.inputs || []) now["input " + i.name] = i.counts.received;
+  for (const u of v.uplinks || []) now["uplink " + u.name] = u.backlog;
+  if (counts.length && now.ms < counts[counts.length - 1].ms) counts = []; // another gateway
+  counts.push(now);
+  if (counts.length > 10) counts.shift();
 }
 
-const input = (v, name) => v && (v.inputs || []).find((i) => i.name === name);
+// rate is how fast a count rises, per second of gateway time; null while not known.
+function rate(name) {
+  const now = counts[counts.length - 1], then = counts[0], dt = (now.ms - then.ms) / 1000;
+  return dt > 0 && name in then ? (now[name] - then[name]) / dt : null;
+}
 
 function drawVerdict(v) {
   const good = v.verdict === "trustworthy";
@@ -94,7 +106,7 @@ function drawVerdict(v) {
   $("link").textContent = v.at.slice(0, 10) + " " + clock(v.at) + " UTC · " + v.version + " · generation " + v.generation;
   $("because").hidden = good;
   $("faults").replaceChildren(...(v.because || []).map((f) =>
-    el("li", {}, el("strong", {}, f.name), ": " + f.detail, el("span", { class: "muted" }, " since " + f.since.slice(0, 19).replace("T", " ")))));
+    el("li", {}, el("strong", {}, f.name), ": " + plain(f.detail), el("span", { class: "muted" }, " since " + f.since.slice(0, 19).replace("T", " ")))));
 }
 
 function drawClock(v) {
@@ -143,14 +155,14 @@ function drawTrend(points) {
 }
 
 function drawInputs(v) {
-  table("inputs", ["Input", "State", "Last data", "#Readings/s", "#Accepted", "#Rejected", "Reconnects", "Note"], (v.inputs || []).map((i) => {
-    const r = i.reader || { state: "not read" }, then = input(before, i.name);
-    const per = rate(i.counts.received, then && then.counts.received);
+  table("inputs", ["Input", "State", "Last data", "#Readings/s", "#Accepted", "#Rejected", "#Reconnects", "Note"], (v.inputs || []).map((i) => {
+    const r = i.reader || { state: "not read" }, per = rate("input " + i.name);
+    const days = r.certificate_ends ? Math.floor((Date.parse(r.certificate_ends) - Date.parse(v.at)) / 86400000) : null;
     const rejected = i.counts.malformed + i.counts.unmatched;
     return [i.name, { t: r.state + (r.catching_up ? ", catching up" : ""), c: r.state === "connected" ? "ok" : "warn" },
       ago(v.at, r.last_data), num(per == null ? "–" : per < 10 ? per.toFixed(1) : Math.round(per)),
-      num(i.counts.accepted), num(rejected, rejected ? "warn" : ""), num(r.reconnects ?? r.rebuilt ?? "–"),
-      { t: r.problem || (r.certificate_days != null ? "certificate: " + r.certificate_days + " days" : ""), c: "wrap" }];
+      num(i.counts.accepted), num(rejected, rejected ? "warn" : ""), num(r.reconnects ?? "–", r.reconnects ? "warn" : ""),
+      { t: plain(r.problem || (days == null ? "" : "certificate: " + days + " days left")), c: "wrap" + (days != null && days < 45 ? " warn" : "") }];
   }), "No input is configured.");
 }
 
@@ -173,14 +185,13 @@ function spark(k) {
 }
 
 function drawResults(v) {
-  const all = v.results || [], most = 60;
-  const rows = all.slice(0, most).map((k) => {
+  const rows = (v.results || []).map((k) => {
     const told = k.windows.filter((w) => w.revision > 0), w = told[told.length - 1];
     const cover = w && w.expected > 0 ? Math.round(100 * w.observed / w.expected) + " %" : w ? w.observed + " readings" : "";
     return [(k.asset || "–") + " / " + k.sensor, num(w ? value(w.value) : "–"), k.unit, lane(k), spark(k), num(cover),
       num(w ? w.revision : "–"), w ? clock(new Date(w.start_ms).toISOString()) : "", k.function, k.feature];
   });
-  if (all.length > most) rows.push([{ t: (all.length - most + (v.results_unlisted ? 1 : 0)) + " more keys; ask tidemark explain", c: "muted" }]);
+  if (v.results_unlisted) rows.push([{ t: v.results_unlisted.toLocaleString("en") + " more keys; tidemark explain shows each", c: "muted" }]);
   table("results", ["Asset / sensor", "#Latest", "Unit", "Windows, newest right", "Trend", "#Coverage", "#Revision", "Window", "Function", "Feature"], rows, "No window has a result yet.");
 }
 
@@ -214,23 +225,24 @@ function drawTags(v) {
   table("tags", ["Tag", "State", "#Age", "#Value", "Why"], (v.tags || []).map((t) => [
     t.input + ": " + (t.asset || "–") + " / " + t.sensor, { t: t.state, c: bad[t.state] || "ok" },
     num(t.age_ms == null ? "–" : span(t.age_ms / 1000)), num(t.last ? value(t.last.value) + (t.unit ? " " + t.unit : "") : "–"),
-    { t: t.why, c: "wrap" }]), "No tag has spoken yet.");
+    { t: plain(t.why), c: "wrap" }]), "No tag has spoken yet.");
 }
 
 function drawSources(v) {
   table("sources", ["Source", "#Clock off by", "Verdict", "Next step"], (v.clock.sources || []).slice(0, 30).map((s) => [
     [s.input, s.device].filter(Boolean).join(" / "),
     num(s.offset_lo_ns != null && s.offset_hi_ns != null ? ms(s.offset_lo_ns / 1e6) + " … " + ms(s.offset_hi_ns / 1e6) : "–"),
-    { t: s.verdict, c: s.advice ? "warn" : "ok" }, { t: s.advice || s.policy || "", c: "wrap" }]), "No source's clock has been measured yet.");
+    { t: s.verdict, c: s.advice ? "warn" : "ok" }, { t: plain(s.advice || s.policy || ""), c: "wrap" }]), "No source's clock has been measured yet.");
 }
 
 function drawHeld(v) {
-  const rows = [];
+  const rows = [], oldest = (of) => v.oldest[of] ? "; the oldest came " + ago(v.at, v.oldest[of]) : "";
   for (const i of v.inputs || []) {
-    if (i.pending_now) rows.push([i.name, { t: "pending", c: "warn" }, num(i.pending_now), { t: "wait until the gateway's clock can be trusted", c: "wrap" }]);
+    if (i.pending_now) rows.push([i.name, { t: "pending", c: "warn" }, num(i.pending_now), { t: "wait until the gateway's clock can be trusted" + oldest("pending"), c: "wrap" }]);
     for (const [why, n] of Object.entries(i.quarantine || {})) {
-      rows.push([i.name, { t: why, c: "warn" }, num(n), { t: "tidemark quarantine list shows them; release judges them again", c: "wrap" }]);
+      rows.push([i.name, { t: why, c: "warn" }, num(n), { t: plain(v.next_steps[why] || ""), c: "wrap" }]);
     }
+    if (i.quarantined_now) rows.push([i.name, "in quarantine now", num(i.quarantined_now), { t: "tidemark quarantine list shows them, release judges them again" + oldest("quarantine"), c: "wrap" }]);
     for (const [why, n] of Object.entries(i.rejects || {})) rows.push([i.name, { t: why, c: "warn" }, num(n), { t: "unreadable; the log has an example", c: "wrap" }]);
   }
   table("held", ["Input", "Reason", "#Readings", "Next step"], rows, "Nothing waits, nothing is in quarantine.");
@@ -238,10 +250,9 @@ function drawHeld(v) {
 
 function drawUplinks(v) {
   table("uplinks", ["Uplink", "State", "Last PUBACK", "#Backlog", "To drain", "Note"], (v.uplinks || []).map((u) => {
-    const then = before && (before.uplinks || []).find((x) => x.name === u.name);
-    const falls = then ? rate(then.backlog, u.backlog) : null;
+    const falls = -rate("uplink " + u.name);
     return [u.name, { t: u.state, c: u.state === "online" ? "ok" : "warn" }, ago(v.at, u.last_ack), num(u.backlog),
-      u.backlog && falls ? span(u.backlog / falls) : u.backlog ? "–" : "", { t: u.reason || "", c: "wrap" }];
+      u.backlog && falls > 0 ? span(u.backlog / falls) : u.backlog ? "–" : "", { t: u.reason || "", c: "wrap" }];
   }), "No uplink is configured: features stay in the store.");
 }
 
@@ -250,7 +261,7 @@ function drawStore(v) {
   list("store", [
     ["Used", bytes(s.used_bytes) + " of " + bytes(s.quota_bytes) + "; " + bytes(s.free_bytes) + " free on disk"],
     ["Readings kept", s.readings.toLocaleString("en") + (s.oldest_ms ? ", since " + new Date(s.oldest_ms).toISOString().slice(0, 16).replace("T", " ") : "")],
-    ["Room left for", s.hours_left != null ? span(s.hours_left * 3600) : null],
+    ["Room left for", v.hours_left == null ? null : v.hours_left > 8760 ? "more than a year" : span(v.hours_left * 3600)],
     ["Lost", lost.length ? lost.map(([k, n]) => n + " " + k).join(", ") : "nothing", lost.length ? "err" : "ok"],
     ["Sums", v.conserved ? "every reading is accounted for" : "do not hold", v.conserved ? "ok" : "err"],
     ["Configuration", v.configuration.file + " " + v.configuration.hash],
@@ -261,8 +272,8 @@ function drawStore(v) {
 
 function draw(v) {
   if (v.error) { away(v.error); return; }
-  before = last;
-  last = v;
+  count(v);
+  drawn = true;
   for (const f of [drawVerdict, drawClock, drawInputs, drawResults, drawFeatures, drawDisorder, drawTags, drawSources, drawHeld, drawUplinks, drawStore]) f(v);
 }
 
@@ -272,5 +283,5 @@ function away(why) {
 }
 
 const stream = new EventSource("/api/stream");
-stream.onmessage = (e) => { if (!document.hidden || !last) draw(JSON.parse(e.data)); };
+stream.onmessage = (e) => { if (!document.hidden || !drawn) draw(JSON.parse(e.data)); };
 stream.onerror = () => away("the gateway does not answer; what is below was the last");
