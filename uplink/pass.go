@@ -152,12 +152,13 @@ func (p *pass) sweep(ctx, hard context.Context) error {
 	defer end()
 	p.rewind()
 	for {
+		ended := ctx.Err() != nil // asked before the source is: what was there by then goes
 		moved, err := p.round(run)
 		switch {
 		case err != nil:
 			return err
 		case moved:
-		case ctx.Err() != nil:
+		case ended:
 			return p.drain(run)
 		default:
 			if err := p.wait(ctx, run); err != nil {

@@ -512,6 +512,40 @@ func TestShutdownDrains(t *testing.T) {
 	}
 }
 
+// lastMinute is an outbox that is given records at the very moment of the shutdown:
+// the uplink has just seen that there are none.
+type lastMinute struct {
+	*outbox
+	end context.CancelFunc // nil once it was called
+}
+
+func (o *lastMinute) Next(lane uplink.Lane, dst []uplink.Record, most, maxBytes int) ([]uplink.Record, uint64, error) {
+	recs, upTo, err := o.outbox.Next(lane, dst, most, maxBytes)
+	if lane == uplink.Raw && o.end != nil {
+		o.numbered(20)
+		o.end()
+		o.end = nil
+	}
+	return recs, upTo, err
+}
+
+// What came before the end goes, however shortly before.
+func TestShutdownDrainsTheLastMinute(t *testing.T) {
+	b := startBroker(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cfg := quick()
+	cfg.URL = b.url()
+	u, err := uplink.New(cfg, &lastMinute{newOutbox(), cancel}, enc, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	inOrder(t, b.records(), 20)
+}
+
 // A shutdown while the broker is silent ends with the drain timeout, and the
 // broker's will says offline.
 func TestShutdownDeadline(t *testing.T) {
