@@ -46,6 +46,9 @@ func fillLists(v reflect.Value) {
 			}
 		}
 	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return // bytes are no list, and a json.RawMessage may be null
+		}
 		if v.IsNil() {
 			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 		}

@@ -61,16 +61,21 @@ type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-// AskStatus fetches the status of the gateway that listens at the socket.
-func AskStatus(ctx context.Context, socket string) (*Status, error) {
-	body, err := Ask(ctx, socket, http.MethodGet, "/status")
+// askFor is Ask for an answer that is a T.
+func askFor[T any](ctx context.Context, socket, method, target string) (*T, error) {
+	body, err := Ask(ctx, socket, method, target)
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	st := &Status{}
-	if err := json.NewDecoder(body).Decode(st); err != nil {
+	v := new(T)
+	if err := json.NewDecoder(body).Decode(v); err != nil {
 		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
-	return st, nil
+	return v, nil
+}
+
+// AskStatus fetches the status of the gateway that listens at the socket.
+func AskStatus(ctx context.Context, socket string) (*Status, error) {
+	return askFor[Status](ctx, socket, http.MethodGet, "/status")
 }

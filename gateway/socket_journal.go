@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/gob"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,18 +88,16 @@ func AskJournal(socket string) history.Journal { return askedJournal{socket} }
 
 // Info implements history.Journal.
 func (j askedJournal) Info(ctx context.Context) (*history.Info, error) {
-	info := &history.Info{}
-	return info, j.object(ctx, "/journal/info", info)
+	return askFor[history.Info](ctx, j.socket, http.MethodGet, "/journal/info")
 }
 
 // Checkpoint implements history.Journal.
 func (j askedJournal) Checkpoint(ctx context.Context, before uint64) ([]byte, uint64, error) {
-	var a checkpointAnswer
-	err := j.object(ctx, "/journal/checkpoint?before="+strconv.FormatUint(before, 10), &a)
-	if len(a.Snapshot) == 0 {
-		a.Snapshot = nil
+	a, err := askFor[checkpointAnswer](ctx, j.socket, http.MethodGet, "/journal/checkpoint?before="+strconv.FormatUint(before, 10))
+	if err != nil {
+		return nil, 0, err
 	}
-	return a.Snapshot, a.Seq, err
+	return a.Snapshot, a.Seq, nil
 }
 
 // Headers implements history.Journal.
@@ -111,18 +108,6 @@ func (j askedJournal) Headers(ctx context.Context, from, to uint64, fn func(buff
 // Blocks implements history.Journal.
 func (j askedJournal) Blocks(ctx context.Context, from, to uint64, fn func(buffer.Block) error) error {
 	return j.blocks(ctx, "/journal/blocks", from, to, fn)
-}
-
-func (j askedJournal) object(ctx context.Context, target string, v any) error {
-	body, err := Ask(ctx, j.socket, http.MethodGet, target)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if err := json.NewDecoder(body).Decode(v); err != nil {
-		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
-	}
-	return nil
 }
 
 func (j askedJournal) blocks(ctx context.Context, path string, from, to uint64, fn func(buffer.Block) error) error {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -173,29 +172,16 @@ func (s Selection) query() string {
 
 // AskQuarantine lists what the gateway at the socket keeps out.
 func AskQuarantine(ctx context.Context, socket string, sel Selection) (*Quarantine, error) {
-	return askQuarantine(ctx, socket, http.MethodGet, "/quarantine?"+sel.query())
+	return askFor[Quarantine](ctx, socket, http.MethodGet, "/quarantine?"+sel.query())
 }
 
 // AskRelease has what is selected judged again; the answer is what that is, and
 // the release at its beginning. AskReleased tells how it goes on.
 func AskRelease(ctx context.Context, socket string, sel Selection) (*Quarantine, error) {
-	return askQuarantine(ctx, socket, http.MethodPost, "/quarantine/release?"+sel.query())
+	return askFor[Quarantine](ctx, socket, http.MethodPost, "/quarantine/release?"+sel.query())
 }
 
 // AskReleased tells how the last release goes, and nothing else.
 func AskReleased(ctx context.Context, socket string) (*Quarantine, error) {
-	return askQuarantine(ctx, socket, http.MethodGet, "/quarantine/release")
-}
-
-func askQuarantine(ctx context.Context, socket, method, target string) (*Quarantine, error) {
-	body, err := Ask(ctx, socket, method, target)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	q := &Quarantine{}
-	if err := json.NewDecoder(body).Decode(q); err != nil {
-		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
-	}
-	return q, nil
+	return askFor[Quarantine](ctx, socket, http.MethodGet, "/quarantine/release")
 }

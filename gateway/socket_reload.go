@@ -2,9 +2,7 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 )
 
@@ -24,8 +22,7 @@ func (s *session) reload(w http.ResponseWriter, _ *http.Request) {
 	}
 	cfg, err := g.load()
 	if err != nil {
-		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+		refuse(w, http.StatusConflict, err)
 		return
 	}
 	answer(w, reloadAnswer{s.configStatus().Loads}, nil)
@@ -39,14 +36,9 @@ func (s *session) reload(w http.ResponseWriter, _ *http.Request) {
 // file, and returns what Status's Configuration.Loads will exceed once that is
 // done. A file with a fault is the error.
 func AskReload(ctx context.Context, socket string) (loads uint64, err error) {
-	body, err := Ask(ctx, socket, http.MethodPost, "/reload")
+	a, err := askFor[reloadAnswer](ctx, socket, http.MethodPost, "/reload")
 	if err != nil {
 		return 0, err
-	}
-	defer body.Close()
-	var a reloadAnswer
-	if err := json.NewDecoder(body).Decode(&a); err != nil {
-		return 0, fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 	return a.Loads, nil
 }

@@ -3,8 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,7 +75,7 @@ func (s *session) tags(ctx context.Context, most int) (*Tags, map[TagState]int, 
 		return nil, nil, err
 	}
 	l := newTagList(inst.WallNS, s.points(), expected, most)
-	t := &Tags{Gateway: s.gateway.cfg.Gateway.ID, At: rfc3339(inst.WallNS)}
+	t := &Tags{Gateway: s.cfg.Gateway.ID, At: rfc3339(inst.WallNS)}
 	t.Unlisted = s.pipe.board.each(l.spoken)
 	l.silent()
 	t.Tags = l.tags()
@@ -271,14 +269,5 @@ func compareJudged(a, b judged) int {
 
 // AskTags fetches the list of tags of the gateway that listens at the socket.
 func AskTags(ctx context.Context, socket string) (*Tags, error) {
-	body, err := Ask(ctx, socket, http.MethodGet, "/tags")
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	t := &Tags{}
-	if err := json.NewDecoder(body).Decode(t); err != nil {
-		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
-	}
-	return t, nil
+	return askFor[Tags](ctx, socket, http.MethodGet, "/tags")
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -48,8 +49,8 @@ func (h *hub) leave(c chan []byte) {
 }
 
 // send gives everybody the view, in the place of an older one that they did not
-// take yet, and returns how many there are.
-func (h *hub) send(data []byte) int {
+// take yet.
+func (h *hub) send(data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for c := range h.streams {
@@ -59,7 +60,6 @@ func (h *hub) send(data []byte) int {
 		}
 		c <- data
 	}
-	return len(h.streams)
 }
 
 func (h *hub) watched() bool {
@@ -106,23 +106,22 @@ func (p *Page) refresh(ctx context.Context) {
 }
 
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
-	flusher, ok := w.(http.Flusher)
 	c := p.hub.join()
-	if !ok || c == nil {
+	if c == nil {
 		http.Error(w, "too many look at this page already", http.StatusServiceUnavailable)
 		return
 	}
 	defer p.hub.leave(c)
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // it goes on
+	out := http.NewResponseController(w)
+	_ = out.SetWriteDeadline(time.Time{}) // it goes on
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for {
 		select {
 		case data := <-c:
-			if _, err := w.Write(append(append([]byte("data: "), data...), "\n\n"...)); err != nil {
+			if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || out.Flush() != nil {
 				return
 			}
-			flusher.Flush()
 		case <-r.Context().Done():
 			return
 		}

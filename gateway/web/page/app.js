@@ -112,7 +112,7 @@ function drawVerdict(v) {
 function drawClock(v) {
   const c = v.clock, servers = c.servers || [];
   const agree = servers.filter((s) => s.verdict === "truechimer").length;
-  const trusted = ["synchronized", "holdover", "single_source", "free_running"].includes(c.state);
+  const trusted = ["synchronized", "free_running"].includes(c.state);
   list("clock", [
     ["State", c.state + (c.trust === "local" ? " (trust: local)" : ""), trusted ? "ok" : "warn"],
     ["Offset", c.has_offset ? ms(c.offset_lo_ns / 1e6) + " … " + ms(c.offset_hi_ns / 1e6) : null],
