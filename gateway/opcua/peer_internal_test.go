@@ -1,6 +1,7 @@
 package opcua
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -38,6 +39,7 @@ type peer struct {
 	publish  time.Duration
 	queue    uint32 // that it grants an item; 0: what is asked for
 	swallow  bool   // what is published does not arrive
+	reuse    uint32 // id of the next subscriptions; 0: a new one
 }
 
 type peerSession struct {
@@ -270,9 +272,10 @@ func (p *peer) subscribed(token string, req ua.Request) (ua.Response, ua.StatusC
 	switch req := req.(type) {
 	case *ua.CreateSubscriptionRequest:
 		p.last++
-		p.subs[p.last] = &peerSub{id: p.last, owner: token, next: 1, kept: map[uint32]*ua.NotificationMessage{}, handles: map[string]uint32{}}
+		n := cmp.Or(p.reuse, p.last)
+		p.subs[n] = &peerSub{id: n, owner: token, next: 1, kept: map[uint32]*ua.NotificationMessage{}, handles: map[string]uint32{}}
 		return &ua.CreateSubscriptionResponse{
-			SubscriptionID: p.last, RevisedPublishingInterval: float64(p.publish.Milliseconds()),
+			SubscriptionID: n, RevisedPublishingInterval: float64(p.publish.Milliseconds()),
 			RevisedMaxKeepAliveCount: p.keep, RevisedLifetimeCount: 3 * p.keep,
 		}, ua.StatusOK
 	case *ua.DeleteSubscriptionsRequest:

@@ -122,6 +122,7 @@ func (r *Reader) replan(items []item, sum uint64) {
 		r.subs = append(r.subs, &subscription{index: i})
 	}
 	clear(r.byID)
+	r.open, r.acks = nil, nil // of subscriptions that are no more; their ids may come again
 }
 
 // seenNS returns until when nothing is missing in any subscription; 0 if nothing
@@ -144,11 +145,14 @@ func (r *Reader) seenNS() int64 {
 	return least
 }
 
-// discard frees what the server may still hold for us and is of no use.
+// discard frees what the server may still hold for us and is of no use. The ids of
+// a server's earlier start may be somebody else's by now.
 func (r *Reader) discard(ctx context.Context, s *session) {
 	var ids []uint32
-	for _, sub := range r.subs {
-		ids = append(ids, sub.id)
+	if r.startedNS == r.startNS {
+		for _, sub := range r.subs {
+			ids = append(ids, sub.id)
+		}
 	}
 	if r.subs == nil && r.stored != nil && r.stored.startNS == r.startNS {
 		for _, p := range r.stored.subs {
@@ -214,13 +218,13 @@ func (r *Reader) release(sub *subscription, available []uint32) {
 func (r *Reader) bridge(ctx context.Context, sub *subscription) error {
 	h := hole{fromNS: sub.seenNS, toNS: r.serverNS, reason: outage}
 	switch {
-	case sub.id == 0 || sub.seenNS == 0 || r.serverNS == reading.NoTime:
+	case sub.id == 0 || sub.seenNS == 0:
 		return nil
 	case sub.filling && sub.hole.reason != "":
 		h.reason, h.detail = sub.hole.reason, sub.hole.detail
 	case sub.filling:
 		h.detail = "the gateway stopped before the history of an outage was read"
-	case r.serverNS-sub.seenNS > int64(bridge):
+	case r.serverNS != reading.NoTime && r.serverNS-sub.seenNS > int64(bridge):
 		h.detail = fmt.Sprintf("nothing was heard for %v, longer than the server's queues may hold", time.Duration(r.serverNS-sub.seenNS).Round(time.Second))
 	default:
 		return nil
