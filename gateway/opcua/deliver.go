@@ -112,6 +112,11 @@ func (r *Reader) send(ctx context.Context, p reading.Parcel, whole bool) error {
 	if whole {
 		p.Gaps = append(append(p.Gaps, r.gaps...), r.overflow.due(begin)...)
 		r.gaps = nil
+		for i := range p.Gaps {
+			if g := &p.Gaps[i]; g.FromNS == 0 { // nothing was seen before it
+				g.FromNS = reading.NoTime
+			}
+		}
 		p.Marks = append(p.Marks, r.evidence(begin, len(p.Readings))...)
 		p.Memory = r.position().encode()
 	}

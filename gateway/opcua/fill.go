@@ -24,10 +24,14 @@ func (r *Reader) fill(ctx context.Context, sub *subscription, h hole) error {
 	if most := h.toNS - int64(r.cfg.Backfill); h.fromNS < most {
 		lost := h
 		lost.toNS = most
-		if err := r.missing(ctx, sub, r.gapOf(lost, len(r.part(sub)))); err != nil || r.cfg.Backfill == 0 {
+		if err := r.missing(ctx, sub, r.gapOf(lost, len(r.part(sub)))); err != nil {
 			return err
 		}
 		h.fromNS = most
+	}
+	if r.cfg.Backfill == 0 {
+		sub.filling = false
+		return nil
 	}
 	sub.filling, sub.seenNS, sub.hole = true, h.fromNS, h
 	r.log.Info().Str("why", h.detail).Dur("length_ms", time.Duration(h.toNS-h.fromNS)).Msg("the server's history is read to fill a gap")
@@ -126,6 +130,7 @@ func (r *Reader) filled(ctx context.Context, f fillResult) error {
 	if f.err != nil && (endsConnection(f.err) || errors.As(f.err, &full)) {
 		return f.err // the hole stays, and the next connection begins with it
 	}
+	whole := f.sub.hole == f.hole // else it has grown meanwhile
 	if f.err != nil {
 		f.hole.detail += "; the server's history cannot be read: " + f.err.Error()
 		if err := r.missing(ctx, f.sub, r.gapOf(f.hole, len(r.part(f.sub)))); err != nil {
@@ -141,7 +146,7 @@ func (r *Reader) filled(ctx context.Context, f fillResult) error {
 			return err
 		}
 	}
-	if f.sub.hole == f.hole || f.err != nil {
+	if whole {
 		f.sub.filling = false
 		f.sub.seenNS = max(f.sub.seenNS, f.sub.publishNS)
 	}

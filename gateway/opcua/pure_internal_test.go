@@ -41,6 +41,20 @@ func TestSequenceOrdersWhatOvertakes(t *testing.T) {
 	})
 }
 
+func TestJumpIsAsManySteps(t *testing.T) {
+	for _, from := range []uint32{1, 1000, 1<<32 - 3, 1<<32 - 1} {
+		s, want := sequence{next: from}, from
+		for n := range int64(6) {
+			if s.next = from; n > 0 {
+				want = succ(want)
+			}
+			if s.jump(n); s.next != want {
+				t.Errorf("%d on from %d is %d, want %d", n, from, s.next, want)
+			}
+		}
+	}
+}
+
 func TestSequence(t *testing.T) {
 	for _, c := range []struct {
 		name string

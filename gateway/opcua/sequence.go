@@ -131,9 +131,11 @@ func (s *sequence) skip() { s.jump(1) }
 
 // jump goes n numbers on.
 func (s *sequence) jump(n int64) {
-	for ; n > 0; n-- {
-		s.next = succ(s.next)
+	next := s.next + uint32(n)
+	if next < s.next {
+		next++ // 0 is no number
 	}
+	s.next = next
 	if s.ahead != 0 && distance(s.next, s.ahead) <= 0 {
 		s.ahead = 0
 	}

@@ -81,7 +81,11 @@ func (r *Reader) fetch(ctx context.Context, s *session, sub *subscription) error
 	missing, from, seenNS := int64(0), sub.seq.next, sub.seenNS
 	var why error
 	begins := sub.delivered == 0 // some servers do not begin with 1
-	if n := sub.seq.hole(); begins && n > farBack {
+	if n := sub.seq.hole(); n > farBack {
+		if !begins {
+			n -= farBack // no server keeps more
+		}
+		missing += n
 		sub.seq.jump(n)
 	}
 	for sub.id != 0 && sub.seq.hole() > 0 {
@@ -154,9 +158,6 @@ func (r *Reader) countsAnew(sub *subscription, at Instant) {
 // gap hands a record of it over.
 func (r *Reader) gap(ctx context.Context, g reading.Gap) error {
 	g.AtNS = r.clk.Now().WallNS
-	if g.FromNS == 0 {
-		g.FromNS = reading.NoTime
-	}
 	r.log.Warn().Str("reason", g.Reason).Msg(g.Detail)
 	return r.send(ctx, reading.Parcel{Gaps: []reading.Gap{g}}, true)
 }
@@ -168,8 +169,8 @@ func (r *Reader) lose(ctx context.Context, sub *subscription, why string) error 
 	}
 	// What came behind a hole that will never close is handed over all the same.
 	seenNS := sub.seenNS
-	for sub.seq.hole() > 0 && len(sub.seq.held) > 0 {
-		sub.seq.skip()
+	for n := sub.seq.hole(); n > 0 && len(sub.seq.held) > 0; n = sub.seq.hole() {
+		sub.seq.jump(n)
 		if err := r.drain(ctx, sub); err != nil {
 			return err
 		}
@@ -191,8 +192,12 @@ func (r *Reader) mend(ctx context.Context, s *session) error {
 				return err
 			}
 		case sub.id != 0 && now-r.mendedNS > int64(mendEvery):
-			if err := r.monitor(ctx, s, sub); err != nil && endsConnection(err) {
+			err := r.monitor(ctx, s, sub)
+			if endsConnection(err) {
 				return err
+			}
+			if err != nil {
+				r.unwatched(sub, err)
 			}
 		}
 	}
@@ -200,6 +205,16 @@ func (r *Reader) mend(ctx context.Context, s *session) error {
 		r.mendedNS = now
 	}
 	return nil
+}
+
+// unwatched says of the nodes that a whole call was refused for why they are not
+// watched.
+func (r *Reader) unwatched(sub *subscription, err error) {
+	for _, m := range r.part(sub) {
+		if !m.watched && m.failed == "" {
+			m.failed = "the server does not watch it: " + err.Error()
+		}
+	}
 }
 
 // make makes a subscription. A server that has no room for it is asked again
