@@ -82,7 +82,7 @@ func browsePart(ctx context.Context, c caller, nodes []*ua.NodeID, part []int, f
 				found[i] = nil
 				refused = append(refused, i)
 				continue
-			case r.StatusCode>>30 >= 2:
+			case severity(r.StatusCode) == bad:
 				found[i], faults[i] = nil, errNotThere{r.StatusCode}
 				continue
 			}

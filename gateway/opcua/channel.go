@@ -250,11 +250,11 @@ func wrongAnswer(req ua.Request, resp ua.Response) error {
 	return fmt.Errorf("the server answers %s with a %T", service(req), resp)
 }
 
-// The severities of a status code (OPC UA Part 4 §7.39).
+// The severities of a status code (OPC UA Part 4 §7.39); the reserved one is bad.
 const (
 	good uint32 = iota
 	uncertain
 	bad
 )
 
-func severity(s ua.StatusCode) uint32 { return uint32(s) >> 30 }
+func severity(s ua.StatusCode) uint32 { return min(uint32(s)>>30, bad) }

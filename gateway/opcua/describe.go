@@ -6,6 +6,8 @@ import (
 
 	"github.com/gopcua/opcua/id"
 	"github.com/gopcua/opcua/ua"
+
+	"tidemark/reading"
 )
 
 // canReadHistory is the bit of an access level (Part 3 §8.57).
@@ -88,7 +90,7 @@ func (r *resolving) dataType(t *target, dv *ua.DataValue) {
 		t.dataType = node
 	case also:
 		t.dataType = expanded.NodeID
-	case quality(dv).Level == 0: // one that says something else has a value all the same
+	case quality(dv).Level == reading.Good: // one that says something else has a value all the same
 	case dv.Status == ua.StatusBadAttributeIDInvalid:
 		t.unread = "it is no variable and has no value; name the variable itself"
 	default:
@@ -123,7 +125,7 @@ func (r *resolving) unit(t *target, dv *ua.DataValue) {
 
 // value returns what an attribute holds, if it is there and of that type.
 func value[T any](dv *ua.DataValue) (v T, ok bool) {
-	if dv == nil || !dv.Has(ua.DataValueValue) || dv.Value == nil || quality(dv).Level != 0 {
+	if dv == nil || !dv.Has(ua.DataValueValue) || dv.Value == nil || quality(dv).Level != reading.Good {
 		return v, false
 	}
 	v, ok = dv.Value.Value().(T)

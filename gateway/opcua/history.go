@@ -149,7 +149,7 @@ func (b *backfill) result(p *past, r *ua.HistoryReadResult, at Instant, parcel *
 		p.restarts++
 		p.again()
 		return nil
-	case r.StatusCode>>30 >= 2:
+	case severity(r.StatusCode) == bad:
 		b.miss(p, "history_refused", historyRefused(r.StatusCode))
 	case r.HistoryData != nil:
 		data, ok := r.HistoryData.Value.(*ua.HistoryData)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/gopcua/opcua/id"
 	"github.com/gopcua/opcua/ua"
+
+	"tidemark/reading"
 )
 
 // operations are how many things one request may ask for (OPC UA Part 5 §6.3.11
@@ -44,7 +46,7 @@ func readOperations(ctx context.Context, c caller) (operations, error) {
 
 // counted is a number of the server's, 0 if there is none.
 func counted(dv *ua.DataValue) int {
-	if dv == nil || !dv.Has(ua.DataValueValue) || quality(dv).Level != 0 {
+	if dv == nil || !dv.Has(ua.DataValueValue) || quality(dv).Level != reading.Good {
 		return 0
 	}
 	switch v := dv.Value.Value().(type) {

@@ -3,6 +3,7 @@ package opcua
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gopcua/opcua/id"
@@ -55,12 +56,7 @@ func (t namespaces) node(text string) (*ua.NodeID, error) {
 	}
 	index := 0
 	if uri != "" {
-		for index = range t {
-			if t[index] == uri {
-				break
-			}
-		}
-		if t[index] != uri {
+		if index = slices.Index(t, uri); index < 0 {
 			return nil, fmt.Errorf("the server has no namespace %q; it has %s", uri, strings.Join(t[min(1, len(t)):], ", "))
 		}
 	}

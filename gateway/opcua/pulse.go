@@ -69,20 +69,15 @@ type resolution struct {
 	sinceNS int64 // boot time at which value had been answered first
 }
 
-var roundings = []int64{int64(time.Second), int64(100 * time.Millisecond), int64(10 * time.Millisecond), int64(time.Millisecond), int64(100 * time.Microsecond)}
+// finest is the resolution that no clock read over a network is taken to exceed.
+const finest = int64(100 * time.Microsecond)
 
 func (f *resolution) note(x Exchange) int64 {
 	if f.digits == 0 {
-		f.digits = roundings[0]
+		f.digits = int64(time.Second)
 	}
-	for _, u := range roundings {
-		if u <= f.digits && x.ServerNS%u == 0 {
-			f.digits = u
-			break
-		}
-		if u == roundings[len(roundings)-1] {
-			f.digits = u
-		}
+	for f.digits > finest && x.ServerNS%f.digits != 0 {
+		f.digits /= 10
 	}
 	if x.ServerNS == f.value {
 		f.stale = max(f.stale, x.SentBootNS-f.sinceNS)
@@ -111,25 +106,16 @@ var errNoClock = errors.New("the server does not tell its time")
 
 // readValues reads the values of nodes of the standard's own namespace.
 func readValues(ctx context.Context, c caller, nodes ...uint32) ([]*ua.DataValue, error) {
-	req := &ua.ReadRequest{TimestampsToReturn: ua.TimestampsToReturnNeither}
-	for _, n := range nodes {
-		req.NodesToRead = append(req.NodesToRead, &ua.ReadValueID{NodeID: ua.NewNumericNodeID(0, n), AttributeID: ua.AttributeIDValue, DataEncoding: &ua.QualifiedName{}})
+	ids := make([]*ua.ReadValueID, len(nodes))
+	for i, n := range nodes {
+		ids[i] = attribute(ua.NewNumericNodeID(0, n), ua.AttributeIDValue)
 	}
-	resp, err := ask[*ua.ReadResponse](ctx, c, req)
-	if err != nil {
-		return nil, err
-	}
-	if len(resp.Results) != len(nodes) {
-		return nil, errShort(len(nodes), len(resp.Results))
-	}
-	return resp.Results, nil
+	return readSome(ctx, c, ids)
 }
 
 func timeOf(dv *ua.DataValue) int64 {
-	if dv.Value != nil && dv.Has(ua.DataValueValue) && severity(dv.Status) != bad {
-		if t, ok := dv.Value.Value().(time.Time); ok {
-			return wallNS(t)
-		}
+	if t, ok := value[time.Time](dv); ok {
+		return wallNS(t)
 	}
 	return reading.NoTime
 }
@@ -138,16 +124,14 @@ func timeOf(dv *ua.DataValue) int64 {
 // how much it takes in one call. A server that does not say is taken to be new,
 // and patient.
 func (r *Reader) learn(ctx context.Context, c caller) {
-	r.startNS, r.serverNS, r.limits = 0, 0, limits{monitoredItems: 1000}
+	r.startNS, r.serverNS, r.itemsPerCall = 0, 0, mostItemsPerCall
 	dvs, err := readValues(ctx, c, id.Server_ServerStatus_StartTime, id.Server_ServerStatus_CurrentTime,
 		id.Server_ServerCapabilities_OperationLimits_MaxMonitoredItemsPerCall)
 	if err != nil {
 		return
 	}
 	r.startNS, r.serverNS = timeOf(dvs[0]), timeOf(dvs[1])
-	if v := dvs[2].Value; v != nil && dvs[2].Has(ua.DataValueValue) {
-		if most, ok := v.Value().(uint32); ok && most > 0 {
-			r.limits.monitoredItems = int(min(most, 1000))
-		}
+	if most := counted(dvs[2]); most > 0 {
+		r.itemsPerCall = min(most, mostItemsPerCall)
 	}
 }

@@ -42,10 +42,10 @@ type Reader struct {
 	points    points
 
 	// What follows belongs to Run.
-	access *access  // nil: to be discovered
-	last   *session // to be taken up again; nil: none
-	limits limits
-	retry  retry
+	access       *access  // nil: to be discovered
+	last         *session // to be taken up again; nil: none
+	itemsPerCall int      // that the server lets one call monitor
+	retry        retry
 
 	per        int          // nodes in a subscription
 	plan       []*monitored // by client handle
@@ -72,11 +72,6 @@ type Reader struct {
 	catch      catchUp
 }
 
-// limits is what the server says that it takes in one call.
-type limits struct {
-	monitoredItems int
-}
-
 // New prepares a reader. Its error names the key and the remedy.
 func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader, error) {
 	cfg = cfg.withDefaults()
@@ -86,8 +81,9 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 	r := &Reader{
 		cfg: cfg, sink: sink, clk: clk,
 		log:     log.With().Str("input", cfg.Input).Str("server", cfg.Endpoint.String()).Logger(),
-		commits: make(chan struct{}, 1), fills: make(chan fillResult), reviews: make(chan found), resolver: newResolver(cfg), catch: catchUp{max: cfg.CatchUpMax}, per: perSubscription, limits: limits{monitoredItems: 1000},
-		byID:   map[uint32]*subscription{},
+		commits: make(chan struct{}, 1), fills: make(chan fillResult), reviews: make(chan found),
+		resolver: newResolver(cfg), catch: catchUp{max: cfg.CatchUpMax},
+		per: perSubscription, byID: map[uint32]*subscription{},
 		status: Status{Input: cfg.Input, Server: cfg.Endpoint.String(), LastNS: reading.NoTime, CertificateEndNS: reading.NoTime},
 	}
 	var err error

@@ -13,7 +13,7 @@ import (
 
 // resolver finds the nodes that the configuration chooses, anew for each
 // session: a server may have come back with other nodes, or with the same ones in
-// another namespace table. It is the Run goroutine's.
+// another namespace table. One look at a time may use it.
 type resolver struct {
 	input  string
 	rules  []Nodes

@@ -45,9 +45,6 @@ func (p *publishing) anew(ctx context.Context) {
 	p.ctx, p.cancel = context.WithCancel(ctx)
 }
 
-// mostRequests is how many publish requests are ever kept at the server.
-const mostRequests = 20
-
 // watchEvery is how often the subscriptions' health is looked at.
 const watchEvery = 250 * time.Millisecond
 

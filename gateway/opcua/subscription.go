@@ -109,7 +109,7 @@ func (r *Reader) monitor(ctx context.Context, c caller, sub *subscription) error
 		}
 	}
 	for len(todo) > 0 {
-		n := min(len(todo), r.limits.monitoredItems)
+		n := min(len(todo), r.itemsPerCall)
 		if err := r.monitorSome(ctx, c, sub, todo[:n], handles[:n]); err != nil {
 			return err
 		}
@@ -195,13 +195,9 @@ func createItems(ctx context.Context, c caller, sub uint32, reqs []*ua.Monitored
 		return nil, err
 	}
 	if len(resp.Results) != len(reqs) {
-		return nil, errShort(len(reqs), len(resp.Results))
+		return nil, wrongCount("creation of monitored items", len(reqs), len(resp.Results))
 	}
 	return resp.Results, nil
-}
-
-func errShort(asked, got int) error {
-	return fmt.Errorf("the server answers %d operations with %d results", asked, got)
 }
 
 func refusesFilter(s ua.StatusCode) bool {
@@ -233,7 +229,7 @@ func transfer(ctx context.Context, c caller, ids []uint32) ([]*ua.TransferResult
 		return nil, err
 	}
 	if len(resp.Results) != len(ids) {
-		return nil, errShort(len(ids), len(resp.Results))
+		return nil, wrongCount("transfer", len(ids), len(resp.Results))
 	}
 	return resp.Results, nil
 }

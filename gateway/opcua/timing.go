@@ -22,6 +22,11 @@ const (
 	perNotification = 1000
 	// perSubscription bounds what is lost and made anew together.
 	perSubscription = 2000
+	// mostItemsPerCall is how many items one call asks the server to monitor, where it
+	// takes as many.
+	mostItemsPerCall = 1000
+	// mostRequests is how many publish requests are ever kept at the server.
+	mostRequests = 20
 )
 
 // pace is how a subscription is timed, as the server revised it.
@@ -75,5 +80,5 @@ func requests(subscriptions int) int {
 	if subscriptions == 0 {
 		return 0
 	}
-	return min(3+2*subscriptions, 20)
+	return min(3+2*subscriptions, mostRequests)
 }

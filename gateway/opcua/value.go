@@ -112,10 +112,10 @@ func quality(dv *ua.DataValue) reading.Quality {
 		return reading.Quality{} // absent is good (Part 6 §5.2.2.17)
 	}
 	q := reading.Quality{Status: uint32(dv.Status)}
-	switch q.Status >> 30 {
-	case 0:
+	switch severity(dv.Status) {
+	case good:
 		q.Level = reading.Good
-	case 1:
+	case uncertain:
 		q.Level = reading.Uncertain
 	default:
 		q.Level = reading.Bad
