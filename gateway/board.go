@@ -61,11 +61,7 @@ const boardBlocks = 64
 // restore fills the board from the journal's last blocks up to seq. What became of
 // a reading there is not known beyond the clock's verdict.
 func (b *board) restore(store *buffer.Store, seq uint64) error {
-	from := uint64(1)
-	if seq > boardBlocks {
-		from = seq - boardBlocks + 1
-	}
-	return store.Blocks(from, func(blk buffer.Block) error {
+	return store.Blocks(seq-min(seq, boardBlocks)+1, func(blk buffer.Block) error {
 		batch, err := reading.DecodeBatch(blk.Data)
 		if err != nil {
 			return unreadable("a journal block", err)

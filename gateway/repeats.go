@@ -29,12 +29,8 @@ const repeatBlocks = 64
 
 // restoreRepeats looks through the last blocks up to seq.
 func restoreRepeats(store *buffer.Store, seq uint64) (repeats, error) {
-	from := uint64(1)
-	if seq > repeatBlocks {
-		from = seq - repeatBlocks + 1
-	}
 	known := repeats{}
-	err := store.Headers(from, func(b buffer.Block) error {
+	err := store.Headers(seq-min(seq, repeatBlocks)+1, func(b buffer.Block) error {
 		if sums, inside, err := history.KeptIn(b.Index); err != nil || len(sums) == 0 && !inside {
 			return err
 		}

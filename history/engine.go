@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"tidemark/buffer"
@@ -63,7 +64,7 @@ func warmStart(ctx context.Context, j Journal, info *Info, seq uint64, warmMS in
 		from = b.Seq
 		return errEnough
 	})
-	if err == errEnough {
+	if errors.Is(err, errEnough) {
 		err = nil
 	}
 	return from, err

@@ -2,6 +2,7 @@ package history
 
 import (
 	"slices"
+	"sync"
 
 	"tidemark/buffer"
 	"tidemark/reading"
@@ -11,15 +12,16 @@ import (
 // see takes from a step what belongs to the windows.
 func (x *explainer) see(blk *buffer.Block, b *reading.Batch, out *windowing.Output) {
 	late := map[*reading.Reading]string{}
+	proved := sync.OnceValue(func() bool { return out.Digest() == blk.Digest })
 	for i := range out.Emissions {
 		e := &out.Emissions[i]
 		switch {
 		case e.Kind == windowing.EmitLate && x.is(e):
 			late[e.Reading] = e.Reason.String()
 		case e.Kind == windowing.EmitFeature && x.is(e):
-			x.window(e).revise(e, blk, proved(blk, out))
+			x.window(e).revise(e, blk, proved())
 		case e.Kind == windowing.EmitClosed && x.is(e):
-			x.window(e).close(e, blk, proved(blk, out))
+			x.window(e).close(e, blk, proved())
 		}
 	}
 	for i := range b.Readings {
@@ -32,8 +34,6 @@ func (x *explainer) see(blk *buffer.Block, b *reading.Batch, out *windowing.Outp
 		x.place(blk, b, r, v, reason)
 	}
 }
-
-func proved(blk *buffer.Block, out *windowing.Output) bool { return out.Digest() == blk.Digest }
 
 // is reports whether an emission is of one of the windows.
 func (x *explainer) is(e *windowing.Emission) bool {

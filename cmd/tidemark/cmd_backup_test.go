@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,10 +111,14 @@ func TestRestoreBelowARoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	flipped := bytes.Clone(data)
+	flipped[len(data)-8] ^= 1 // of the checksum
 	damaged := filepath.Join(dir, "damaged.tar.gz")
-	put(t, damaged, string(data[:len(data)-100]))
-	if code, _, errOut := runIn(t, "restore", "--overwrite", damaged); code != exitRuntime || !strings.Contains(errOut, "cannot restore") {
-		t.Errorf("damaged: exit %d, %s", code, errOut)
+	for how, content := range map[string][]byte{"cut short": data[:len(data)-100], "without its end": data[:len(data)-1], "flipped": flipped} {
+		put(t, damaged, string(content))
+		if code, _, errOut := runIn(t, "restore", "--overwrite", damaged); code != exitRuntime || !strings.Contains(errOut, "cannot restore") {
+			t.Errorf("%s: exit %d, %s", how, code, errOut)
+		}
 	}
 	if kept, _ := filepath.Glob(filepath.Join(dir, "state", "*.before-restore-*")); len(kept) > 0 {
 		t.Errorf("a damaged backup moved the store to %v", kept)

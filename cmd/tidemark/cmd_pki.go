@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/gateway"
 	"tidemark/internal/pki"
@@ -64,7 +65,7 @@ network, before you trust a certificate.`,
 			if asJSON {
 				return runtimeError(errors.Join(printJSON(cmd.OutOrStdout(), list), err))
 			}
-			return runtimeError(errors.Join(printCertificates(cmd.OutOrStdout(), store.Dir(), list, time.Unix(0, hostTime())), err))
+			return runtimeError(errors.Join(printCertificates(cmd.OutOrStdout(), store.Dir(), list, clock.HostTime()), err))
 		},
 		SuggestionsMinimumDistance: 2,
 	}
@@ -197,7 +198,7 @@ func makeOwn(store *pki.Store, cfg *configs.Config, file string) (*pki.Identity,
 	if cfg == nil {
 		return nil, fmt.Errorf("a certificate names the gateway: its configuration is needed, and %s cannot be read", file)
 	}
-	own, err := store.Make(gateway.Application(cfg), hostTime())
+	own, err := store.Make(gateway.Application(cfg), clock.HostTime().UnixNano())
 	if errors.Is(err, os.ErrPermission) {
 		err = fmt.Errorf("%w: run it as the user that the gateway runs as, and it can read the key", err)
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"io"
-	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"tidemark/clock"
@@ -41,11 +39,11 @@ everything is kept says so (partial). --from and --to are starts of windows.`,
 			if err != nil {
 				return err
 			}
-			now := hostTime()
+			now := clock.HostTime().UTC()
 			if view == "" {
-				view = time.Unix(0, now).UTC().Format("20060102T150405Z")
+				view = now.Format("20060102T150405Z")
 			}
-			r := &reconciler{view: uplink.View{Name: view, ReconciledAtNS: now}, what: what, out: out}
+			r := &reconciler{view: uplink.View{Name: view, ReconciledAtNS: now.UnixNano()}, what: what, out: out}
 			err = from.with(cmd.Context(), func(j history.Journal) error { return r.run(cmd, j, file != "") })
 			return errors.Join(err, runtimeError(done()))
 		},
@@ -58,11 +56,6 @@ everything is kept says so (partial). --from and --to are starts of windows.`,
 	cmd.Flags().StringVarP(&file, "out", "o", "", "write to `FILE` instead of standard output")
 	cmd.Flags().StringVar(&view, "view", "", "version tag of the view; default: the time")
 	return cmd
-}
-
-// hostTime is the host's wall clock, taken at its word.
-func hostTime() int64 {
-	return clock.New(clock.Config{Trust: clock.TrustLocal}, clock.Options{Log: zerolog.Nop()}).Now().WallNS
 }
 
 // reconciler writes a reconciled view.

@@ -113,6 +113,7 @@ func (a *Writer) Close() error { return errors.Join(a.tar.Close(), a.gz.Close())
 // Reader reads an archive.
 type Reader struct {
 	Manifest
+	gz  *gzip.Reader
 	tar *tar.Reader
 }
 
@@ -122,7 +123,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is no backup of tidemark: %w", err)
 	}
-	a := &Reader{tar: tar.NewReader(gz)}
+	a := &Reader{gz: gz, tar: tar.NewReader(gz)}
 	h, err := a.tar.Next()
 	if err != nil || h.Name != "manifest.json" {
 		return nil, errors.New("it is no backup of tidemark: it does not begin with a manifest")
@@ -146,9 +147,15 @@ type Place struct {
 	io.Reader
 }
 
-// Next returns the next entry, io.EOF after the last.
+// Next returns the next entry, and after the last one io.EOF, if the checksum of
+// the whole is right.
 func (a *Reader) Next() (*Place, error) {
 	h, err := a.tar.Next()
+	if errors.Is(err, io.EOF) {
+		if _, err := io.Copy(io.Discard, a.gz); err != nil {
+			return nil, fmt.Errorf("it is damaged: %w", err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
