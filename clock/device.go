@@ -44,8 +44,8 @@ func host() device {
 	}
 }
 
-// HostTime is the host's wall clock as it is, checked by nobody: for the names of
-// files that a person makes, never for a reading.
+// HostTime is the host's wall clock as it is, checked by nobody: for what a person
+// makes, such as a file's name or a certificate, never for a reading.
 func HostTime() time.Time { return time.Now() }
 
 func wallNow() int64 { return time.Now().UnixNano() }

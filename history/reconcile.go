@@ -36,14 +36,14 @@ const (
 	PartialOpen      = "not_over"         // it reaches beyond the latest reading
 )
 
-// Progress is told how much of the event time in question is done, in
+// ProgressFunc is told how much of the event time in question is done, in
 // milliseconds.
 type ProgressFunc func(doneMS, totalMS int64)
 
 // Reconcile rebuilds the windows of the features in force from everything that the
 // journal holds: what came late too, which the served revisions left out. It calls
-// fn with every window that has readings or held values, by slices of event time, in one order for
-// one journal. Nothing is told to the gateway.
+// fn with every window that has readings or held values, by slices of event time, in
+// one order for one journal. Nothing is told to the gateway.
 //
 // What is rebuilt is one slice at a time: memory is that of an engine with two
 // million readings' windows, whatever the journal holds.

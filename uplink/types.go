@@ -32,7 +32,11 @@ func parseTypes(names []string, finals bool) (types, error) {
 	return t, nil
 }
 
-func (t types) has(name string) bool { return t.set&(1<<slices.Index(typeNames, name)) != 0 }
+// has reports whether the type is chosen; one that cannot be chosen always is.
+func (t types) has(name string) bool {
+	i := slices.Index(typeNames, name)
+	return i < 0 || t.set&(1<<i) != 0
+}
 
 // takes reports whether a record is to be sent. One that cannot be understood is:
 // whoever renders it says what is wrong.

@@ -71,7 +71,7 @@ func newAdviseCmd() *cobra.Command {
 func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*advice, error) {
 	given := cmd.Flags().Changed("config")
 	if len(args) == 1 {
-		if given := from.store + from.socket; given != "" {
+		if from.store != "" || from.socket != "" {
 			return nil, errors.New("a trace is measured, or a journal with --store or --socket, not both")
 		}
 	}

@@ -45,7 +45,7 @@ everything is kept says so (partial). --from and --to are starts of windows.`,
 			}
 			r := &reconciler{view: uplink.View{Name: view, ReconciledAtNS: now.UnixNano()}, what: what, out: out}
 			err = from.with(cmd.Context(), func(j history.Journal) error { return r.run(cmd, j, file != "") })
-			return errors.Join(err, runtimeError(done()))
+			return done(err)
 		},
 	}
 	from.add(cmd)

@@ -99,7 +99,7 @@ the revisions and values that went upstream. --from and --to are times of arriva
 				}
 				return err
 			})
-			return errors.Join(err, runtimeError(done()))
+			return done(err)
 		},
 	}
 	from.add(cmd)
@@ -112,11 +112,12 @@ the revisions and values that went upstream. --from and --to are times of arriva
 }
 
 // createOutput opens what a command writes to: a file, or standard output if none
-// is named. The function that comes with it ends the writing.
-func createOutput(file string, stdout io.Writer) (io.Writer, func() error, error) {
+// is named. done ends the writing, with the error that it came to, and leaves no file
+// that is only begun.
+func createOutput(file string, stdout io.Writer) (out io.Writer, done func(error) error, err error) {
 	if file == "" {
 		w := bufio.NewWriterSize(stdout, 64<<10)
-		return w, w.Flush, nil
+		return w, func(err error) error { return errors.Join(err, runtimeError(w.Flush())) }, nil
 	}
 	flag := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
@@ -130,5 +131,11 @@ func createOutput(file string, stdout io.Writer) (io.Writer, func() error, error
 		return nil, nil, fmt.Errorf("cannot write: %w", err)
 	}
 	w := bufio.NewWriterSize(f, 64<<10)
-	return w, func() error { return errors.Join(w.Flush(), f.Close()) }, nil
+	return w, func(err error) error {
+		err = errors.Join(err, runtimeError(errors.Join(w.Flush(), f.Close())))
+		if err != nil && flag&os.O_EXCL != 0 {
+			err = errors.Join(err, runtimeError(os.Remove(file)))
+		}
+		return err
+	}, nil
 }

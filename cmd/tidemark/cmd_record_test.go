@@ -97,7 +97,7 @@ func TestRecordOfOneSensor(t *testing.T) {
 
 func TestJournalsThatAreNone(t *testing.T) {
 	dir := t.TempDir()
-	nothing, text := filepath.Join(dir, "none.db"), filepath.Join(dir, "text.db")
+	nothing, text, begun := filepath.Join(dir, "none.db"), filepath.Join(dir, "text.db"), filepath.Join(dir, "trace")
 	if err := os.WriteFile(text, []byte("no store at all"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +113,7 @@ func TestJournalsThatAreNone(t *testing.T) {
 		{"record --from noon", exitUsage, "no time"},
 		{"record --sensor temp --socket x", exitUsage, "names no sensor"},
 		{"record --store " + nothing + " -o " + text, exitUsage, "there already"},
+		{"record --store " + nothing + " -o " + begun, exitStorage, "no such file"},
 		{"advise --store " + nothing, exitStorage, "no such file"},
 		{"advise --socket x trace.jsonl", exitUsage, "not both"},
 	} {
@@ -120,6 +121,9 @@ func TestJournalsThatAreNone(t *testing.T) {
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Count(errOut, "\n") != 1 || out != "" {
 			t.Errorf("%s: exit %d, %q; want exit %d and %q in one line", c.args, code, errOut, c.code, c.want)
 		}
+	}
+	if _, err := os.Stat(begun); !os.IsNotExist(err) {
+		t.Errorf("a trace that could not be written was left (%v)", err)
 	}
 }
 
