@@ -68,6 +68,7 @@ func TestFormats(t *testing.T) {
 		{"SenML of RFC 8428, 5.1.2, with base time", "senml/parts", `[{"bn":"d1:","bt":1.276020076001e+09,"bu":"A","bver":5,"n":"voltage","u":"V","v":120.1},{"n":"current","t":-5,"v":1.2},{"n":"current","t":-4,"v":1.3}]`,
 			"/d1://voltage 120.1V good @2010-06-08T18:01:16.001Z\n/d1://current 1.2A good @2010-06-08T18:01:11.001Z\n/d1://current 1.3A good @2010-06-08T18:01:12.001Z\n"},
 		{"SenML relative to now", "senml", `[{"n":"a","t":-2.5,"v":1},{"n":"b","v":2},{"n":"c","t":0,"v":3}]`, "///a 1 good @2025-12-31T23:59:58Z\n///b 2 good\n///c 3 good\n"},
+		{"SenML times beyond int64", "senml", `[{"n":"a","bt":-9e9,"t":-9e9,"v":1},{"n":"b","bt":9e9,"t":9e9,"v":2}]`, "///a 1 good @range:-9e9\n///b 2 good @range:9e9\n"},
 		{"SenML of every kind", "senml", `[{"bn":"d","bt":1767225600},{"n":"v","v":-12},{"n":"vs","vs":"on"},{"n":"vb","vb":true},{"n":"vd","vd":"aGk"},{"n":"e","s":100,"u":"kWh"},{"n":"both","v":1,"s":2}]`,
 			"///dv -12 good @2026-01-01T00:00:00Z\n///dvs \"on\" good @2026-01-01T00:00:00Z\n///dvb true good @2026-01-01T00:00:00Z\n///dvd \"aGk\" good @2026-01-01T00:00:00Z\n" +
 				"///de.sum 100kWh good @2026-01-01T00:00:00Z\n///dboth 1 good @2026-01-01T00:00:00Z\n///dboth.sum 2 good @2026-01-01T00:00:00Z\n"},

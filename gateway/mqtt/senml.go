@@ -2,7 +2,6 @@ package mqtt
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
@@ -192,7 +191,6 @@ func plus(v, base field) field {
 // senmlTime adds base time and time. None, or 0, is now: the record has no time of
 // its own.
 func senmlTime(bt, t field, arrivalNS int64) reading.SourceTime {
-	none := reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeNull}
 	sum, sent := int64(0), ""
 	for _, f := range [...]field{bt, t} {
 		if !f.exists() {
@@ -202,7 +200,7 @@ func senmlTime(bt, t field, arrivalNS int64) reading.SourceTime {
 		if f.kind != numeric || !at.Given() {
 			return reading.SourceTime{NS: reading.NoTime, Fault: max(at.Fault, reading.TimeUnparseable), Raw: clip(f.raw())}
 		}
-		if (at.NS > 0) == (sum > math.MaxInt64-at.NS) && at.NS > 0 {
+		if (sum+at.NS > sum) != (at.NS > 0) { // beyond int64
 			return reading.SourceTime{NS: reading.NoTime, Fault: reading.TimeRange, Raw: clip(f.raw())}
 		}
 		sum += at.NS
@@ -213,7 +211,7 @@ func senmlTime(bt, t field, arrivalNS int64) reading.SourceTime {
 	}
 	switch {
 	case sum == 0:
-		return none
+		return noTime
 	case sum < senmlRelative:
 		return reading.SourceTime{NS: arrivalNS + sum, Zoned: true, Unit: reading.UnitSeconds, Raw: clip(sent)}
 	}

@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,21 +60,37 @@ func (o origin) name() string {
 	return o.device
 }
 
-func (f *sparkplugFormat) read(d *Decoder) {
-	levels := strings.Split(d.route.topic, "/")
-	if len(levels) > 1 && (levels[1] == "STATE" || len(levels) > 2 && (levels[2] == "NCMD" || levels[2] == "DCMD")) {
-		return // for edge nodes, not from them
+// sparkplugTopic reads a topic: the kind of message and who sent it, or why it is
+// none of Sparkplug B's. What is for edge nodes, not from them, has no kind.
+func sparkplugTopic(topic string) (kind string, from origin, why string) {
+	levels := strings.Split(topic, "/")
+	if len(levels) > 1 && levels[1] == "STATE" || len(levels) > 2 && (levels[2] == "NCMD" || levels[2] == "DCMD") {
+		return "", from, ""
 	}
 	if len(levels) < 4 || len(levels) > 5 || levels[0] != "spBv1.0" {
-		d.malformed("not_sparkplug", "a Sparkplug B topic is spBv1.0/GROUP/TYPE/NODE or spBv1.0/GROUP/TYPE/NODE/DEVICE")
-		return
+		return "", from, "a Sparkplug B topic is spBv1.0/GROUP/TYPE/NODE or spBv1.0/GROUP/TYPE/NODE/DEVICE"
 	}
-	kind, from := levels[2], origin{group: levels[1], node: levels[3]}
+	kind, from = levels[2], origin{group: levels[1], node: levels[3]}
 	if len(levels) == 5 {
 		from.device = levels[4]
 	}
-	if (from.device != "") != strings.HasPrefix(kind, "D") || !strings.Contains(" NBIRTH DBIRTH NDATA DDATA NDEATH DDEATH ", " "+kind+" ") {
-		d.malformed("not_sparkplug", "a Sparkplug B message is NBIRTH, NDATA or NDEATH of a node, DBIRTH, DDATA or DDEATH of a device, not "+short(kind))
+	kinds := []string{"NBIRTH", "NDATA", "NDEATH"}
+	if from.device != "" {
+		kinds = []string{"DBIRTH", "DDATA", "DDEATH"}
+	}
+	if !slices.Contains(kinds, kind) {
+		return "", from, "a Sparkplug B message is NBIRTH, NDATA or NDEATH of a node, DBIRTH, DDATA or DDEATH of a device, not " + short(kind)
+	}
+	return kind, from, ""
+}
+
+func (f *sparkplugFormat) read(d *Decoder) {
+	kind, from, why := sparkplugTopic(d.route.topic)
+	switch {
+	case why != "":
+		d.malformed("not_sparkplug", why)
+		return
+	case kind == "":
 		return
 	}
 	p, err := parseSparkplug(d.msg.Payload)

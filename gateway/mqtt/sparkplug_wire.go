@@ -105,10 +105,9 @@ func parseSparkplug(b []byte) (*spPayload, error) {
 			p.seq, p.hasSeq = number%256, true
 		case n == 4 && t == protowire.BytesType:
 			p.compressed = string(bytes) == "SPBV1.0_COMPRESSED"
+		case n == 5 && t == protowire.BytesType: // what Sparkplug does not define
 		case n <= 5:
-			if n != 5 || t != protowire.BytesType {
-				return errSparkplug
-			}
+			return errSparkplug
 		}
 		return nil
 	})
