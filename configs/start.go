@@ -49,9 +49,13 @@ var startOPCUA string
 
 // StartOPCUA is an OPC UA input to begin with, as found at a server.
 type StartOPCUA struct {
-	Name, Endpoint, Security, User string
-	Under, Match                   string
-	Exclude                        []string
+	Name     string   `json:"name"`
+	Endpoint string   `json:"endpoint"`
+	Security string   `json:"security"`
+	User     string   `json:"user,omitempty"`
+	Under    string   `json:"under"`
+	Match    string   `json:"match"`
+	Exclude  []string `json:"exclude,omitempty"`
 }
 
 // YAML returns the input as an element of inputs, annotated.

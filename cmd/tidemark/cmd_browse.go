@@ -37,6 +37,7 @@ func (f *serverFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.under, "under", "/Objects", "the `NODE` to begin at: nsu=URI;s=NAME, or a browse path")
 	cmd.Flags().StringVar(&f.match, "match", "", "how browse paths below it name assets and sensors, such as {asset}/{sensor}; else proposed")
 	cmd.Flags().StringSliceVar(&f.exclude, "exclude", nil, "browse `PATHS` to leave out, * within a level, ** over levels")
+	cmd.MarkFlagsRequiredTogether("user", "password-file")
 }
 
 // config is that of a reader of the server at endpoint.
@@ -100,10 +101,13 @@ With -c and --input the server of a configured input is looked at, by its securi
 	f.add(cmd)
 	cmd.Flags().StringVarP(&file, "config", "c", "", "configuration `FILE` with the input")
 	cmd.Flags().StringVar(&input, "input", "", "the `NAME` of an input of the configuration")
-	cmd.Flags().IntVar(&depth, "depth", 10, "levels to show below the node")
+	cmd.Flags().IntVar(&depth, "depth", browseDepth, "levels to show below the node")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print a tag file of the nodes that --match chooses")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("csv", "json")
+	for _, configured := range []string{"security", "user", "pki", "certificate-host"} {
+		cmd.MarkFlagsMutuallyExclusive("input", configured)
+	}
 	return cmd
 }
 
@@ -152,6 +156,9 @@ type browseNode struct {
 	History bool     `json:"history,omitempty"`
 	Remark  string   `json:"remark,omitempty"`
 }
+
+// browseDepth is how far down a server's nodes are looked at, where nobody says.
+const browseDepth = 10
 
 // lookTime bounds a visit.
 const lookTime = 2 * time.Minute

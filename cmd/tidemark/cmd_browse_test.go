@@ -73,8 +73,12 @@ nsu=urn:tidemark:demo:controller;s=kiln-8.temperature,kiln-8,,temperature,Cel,,,
 	}
 
 	var view browseView
-	if err := json.Unmarshal([]byte(browse(t, c, "--under", "/Objects/Kilns", "--match", "*/{sensor}", "--exclude", "*/power", "--json")), &view); err != nil {
+	asJSON := browse(t, c, "--under", "/Objects/Kilns", "--match", "*/{sensor}", "--exclude", "*/power", "--json")
+	if err := json.Unmarshal([]byte(asJSON), &view); err != nil {
 		t.Fatal(err)
+	}
+	if key := regexp.MustCompile(`"[A-Z]\w*": `).FindString(asJSON); key != "" {
+		t.Errorf("the key %s is not written as the others", key)
 	}
 	if len(view.Chosen) != 2 || view.Chosen[0].Sensor != "setpoint" || len(view.Nodes) != 4 || view.Rule.Match != "*/{sensor}" {
 		t.Errorf("%+v", view)
@@ -116,6 +120,8 @@ func TestBrowseRefuses(t *testing.T) {
 	f("not both", "opc.tcp://h", "--input", "a")
 	f(`has no OPC UA input "a"`, "-c", file, "--input", "a")
 	f("none of the others can be", "opc.tcp://h", "--csv", "--json")
+	f("none of the others can be", "-c", file, "--input", "a", "--security", "none")
+	f("missing [password-file]", "opc.tcp://h", "--user", "a")
 }
 
 func TestProposedExclude(t *testing.T) {

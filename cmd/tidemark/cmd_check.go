@@ -43,30 +43,7 @@ something of it is refused or would be quarantined.`,
 			if cmd.Flags().Changed("sample") {
 				return sample(cmd, file, topic, args[0], asJSON)
 			}
-			r, cfg, err := check(file)
-			if err != nil {
-				return &exitError{exitUsage, err}
-			}
-			if online && r.OK {
-				if r.Online, err = gateway.Probe(cmd.Context(), cfg, length, zerolog.Nop()); err != nil {
-					return runtimeError(err)
-				}
-			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), r)
-			} else {
-				err = printCheck(cmd.OutOrStdout(), r)
-			}
-			if err != nil {
-				return runtimeError(err)
-			}
-			if n := len(r.Faults); n > 0 {
-				return &exitError{exitUsage, fmt.Errorf("%s has %s", file, count(n, "fault"))}
-			}
-			if r.Online != nil && !r.Online.OK {
-				return runtimeError(errors.New("not everything that is named can be used"))
-			}
-			return nil
+			return runCheck(cmd, file, online, length, asJSON)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
@@ -75,6 +52,34 @@ something of it is refused or would be quarantined.`,
 	cmd.Flags().BoolVar(&online, "online", false, "connect to everything that the file names, and measure each clock")
 	cmd.Flags().DurationVar(&length, "for", 20*time.Second, "how long --online listens")
 	return cmd
+}
+
+// runCheck checks a file and, online, connects to what it names and listens for a
+// while.
+func runCheck(cmd *cobra.Command, file string, online bool, listen time.Duration, asJSON bool) error {
+	r, cfg, err := check(file)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if online && r.OK {
+		if r.Online, err = gateway.Probe(cmd.Context(), cfg, listen, zerolog.Nop()); err != nil {
+			return runtimeError(err)
+		}
+	}
+	if asJSON {
+		err = printJSON(cmd.OutOrStdout(), r)
+	} else {
+		err = printCheck(cmd.OutOrStdout(), r)
+	}
+	switch {
+	case err != nil:
+		return runtimeError(err)
+	case len(r.Faults) > 0:
+		return &exitError{exitUsage, fmt.Errorf("%s has %s", file, count(len(r.Faults), "fault"))}
+	case r.Online != nil && !r.Online.OK:
+		return runtimeError(errors.New("not everything that is named can be used"))
+	}
+	return nil
 }
 
 // checkReport is what `check --json` prints.

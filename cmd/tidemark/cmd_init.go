@@ -65,15 +65,12 @@ func browsedInput(ctx context.Context, f *serverFlags, endpoint string) (*config
 	if err != nil {
 		return nil, err
 	}
-	view, err := look(ctx, cfg, f, proposalDepth)
+	view, err := look(ctx, cfg, f, browseDepth)
 	if err != nil {
 		return nil, runtimeError(err)
 	}
 	return &view.Rule, nil
 }
-
-// proposalDepth is how far down a server's variables are looked for.
-const proposalDepth = 10
 
 func startText(root fs.FS, hostname func() (string, error), reference bool, input *configs.StartOPCUA) ([]byte, error) {
 	if reference {

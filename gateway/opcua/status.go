@@ -60,7 +60,10 @@ type Status struct {
 }
 
 // Unread is a node that is configured and not read, or not as configured.
-type Unread struct{ Place, Reason string }
+type Unread struct {
+	Place  string `json:"place"`
+	Reason string `json:"reason"`
+}
 
 // statusName returns the name that the specification gives a status code.
 func statusName(s ua.StatusCode) string {

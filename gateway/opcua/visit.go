@@ -175,8 +175,12 @@ func (r *resolving) typeNames(ctx context.Context) (map[string]string, error) {
 
 // Choice is a node that the configuration's rules choose.
 type Choice struct {
-	Place, Asset, Device, Sensor, Unit string
-	History                            bool
+	Place   string `json:"node"`
+	Asset   string `json:"asset,omitempty"`
+	Device  string `json:"device,omitempty"`
+	Sensor  string `json:"sensor"`
+	Unit    string `json:"unit,omitempty"` // UCUM; empty if not known
+	History bool   `json:"history,omitempty"`
 }
 
 // Choose returns what the rules of the visit's configuration choose, and what they
@@ -184,6 +188,7 @@ type Choice struct {
 func (v *Visit) Choose(ctx context.Context, rules []Nodes) (chosen []Choice, unread []Unread, err error) {
 	cfg := v.cfg
 	cfg.Nodes, cfg.KnownTags, cfg.KeepTags = rules, nil, nil
+	chosen, unread = []Choice{}, []Unread{}
 	items, problems, err := newResolver(cfg).resolve(ctx, v.s)
 	for _, it := range items {
 		chosen = append(chosen, Choice{it.place, it.series.Asset, it.series.Device, it.series.Sensor, it.unit, it.history})
