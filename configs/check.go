@@ -99,8 +99,7 @@ const maxName = 128
 
 // name reports whether s can be a name; if not, the fault is reported.
 func (c *checker) name(path, s string) bool {
-	switch {
-	case s == "":
+	if s == "" {
 		if c.places.given(path) {
 			c.fault(path, "", "a name cannot be empty")
 		}

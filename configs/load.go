@@ -21,19 +21,25 @@ const maxFile = 16 << 20
 // Load reads and checks a file. The error is Faults, or that of reading the file.
 // With Faults that lie in features only, the tree is there too: without them.
 func Load(path string) (*Config, error) {
-	f, err := os.Open(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	return ParseFile(path, data)
+}
+
+// readFile reads a file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read configuration: %w", err)
-	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("cannot read configuration %s: larger than %d MiB", path, maxFile>>20)
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
 	}
-	return ParseFile(path, data)
+	return data, err
 }
 
 // ParseFile checks data as the content of the file at path on this host, and

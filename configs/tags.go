@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,17 +38,9 @@ var tagColumns = []string{"node", "asset", "device", "sensor", "unit", "deadband
 // Lines that are at fault are left out. The error is Faults then, or that of
 // reading the file.
 func ReadTags(path string) ([]Tag, error) {
-	f, err := os.Open(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the file: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the file: %w", err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("cannot read the file %s: larger than %d MiB", path, maxFile>>20)
 	}
 	return ParseTags(path, data)
 }
