@@ -43,6 +43,23 @@ func TestBoardIsBounded(t *testing.T) {
 	}
 }
 
+// What several open points may have brought is said to come from none of them.
+func TestTagsOfSeveralPoints(t *testing.T) {
+	point := func(sensor, address string) reading.Point {
+		return reading.Point{Series: reading.Series{Input: "in", Asset: reading.AnyName, Device: reading.AnyName, Sensor: sensor}, Address: address}
+	}
+	l := tagList{points: []reading.Point{point(reading.AnyName, "one"), point("heat", "two"), point("mute", "three")}}
+	for sensor, want := range map[string]string{"speed": "one", "heat": ""} {
+		p := &posted{last: reading.Reading{Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "press", Sensor: sensor})}}
+		if got := l.row(p).Address; got != want {
+			t.Errorf("%s comes from %q, want %q", sensor, got, want)
+		}
+	}
+	if never := l.never(); len(never) != 1 || never[0].Address != "three" {
+		t.Errorf("what never spoke: %+v", never)
+	}
+}
+
 // The worst state that holds is the one that is shown, and the worst come first.
 func TestTagStates(t *testing.T) {
 	at := func(ms int64) int64 { return ms * 1e6 }

@@ -135,20 +135,26 @@ func (l *tagList) index() {
 	}
 }
 
-// point finds the point that a series comes from; nil if it is an earlier
-// configuration's.
+// point finds the point that a series comes from. It is nil if it is an earlier
+// configuration's, or if several may be meant: of them each counts as heard.
 func (l *tagList) point(s reading.Series) *reading.Point {
 	s.Lifecycle = ""
-	i, ok := l.exact[s]
-	if !ok {
-		at := slices.IndexFunc(l.open, func(i int) bool { return l.points[i].Covers(s) })
-		if at < 0 {
-			return nil
-		}
-		i = l.open[at]
+	if i, ok := l.exact[s]; ok {
+		l.heard[i] = true
+		return &l.points[i]
 	}
-	l.heard[i] = true
-	return &l.points[i]
+	var only *reading.Point
+	n := 0
+	for _, i := range l.open {
+		if l.points[i].Covers(s) {
+			l.heard[i], only = true, &l.points[i]
+			n++
+		}
+	}
+	if n != 1 {
+		return nil
+	}
+	return only
 }
 
 // spoken takes in a tag from which something came. It keeps no hold of p.

@@ -49,8 +49,9 @@ type explainer struct {
 	config *windowing.Config
 	groups []*windowing.Feature // of that name
 
-	at      int64 // event time asked for
-	low, hi int64 // event times of all windows around it
+	series  reading.Series // of the latest reading
+	at      int64          // event time asked for
+	low, hi int64          // event times of all windows around it
 	warm    int64
 
 	first  uint64   // block that may hold a reading of the windows; 0 if none does
@@ -114,6 +115,7 @@ func (x *explainer) choose(ctx context.Context) error {
 		}
 		x.at = latest
 	}
+	x.series = series
 	x.out = &Explanation{Gateway: x.info.Gateway, Asset: x.q.Asset, Sensor: x.q.Sensor}
 	x.low, x.hi = math.MaxInt64, math.MinInt64
 	for i := range x.config.Features {
@@ -130,7 +132,7 @@ func (x *explainer) choose(ctx context.Context) error {
 		x.warm = max(x.warm, 2*f.SizeMS+f.AllowedLatenessMS+f.OutOfOrdernessMS+f.IdleAfterMS+60_000)
 		x.out.Windows = append(x.out.Windows, Window{
 			Feature: f.ID.Name, Version: f.ID.Version, Lifecycle: series.Lifecycle, Start: TimeMS(start), End: TimeMS(end), State: WindowOpen,
-			group: f.Group != "", startMS: start, endMS: end, lateness: f.AllowedLatenessMS,
+			feature: f, startMS: start, endMS: end, lateness: f.AllowedLatenessMS,
 		})
 	}
 	if len(x.out.Windows) == 0 {
@@ -143,6 +145,9 @@ func (x *explainer) choose(ctx context.Context) error {
 func (x *explainer) keyOf(f *windowing.Feature, s reading.Series) bool {
 	if f.Group != "" {
 		return slices.Contains(x.groups, f)
+	}
+	if f.Select.Input != "" {
+		s.Input = f.Select.Input // another input may have a sensor of that name too
 	}
 	return len(x.groups) == 0 && f.Selects(s)
 }

@@ -68,7 +68,7 @@ func (x *explainer) window(e *windowing.Emission) *Window {
 	}
 	other := Window{
 		Feature: w.Feature, Version: w.Version, Lifecycle: e.Lifecycle, Start: w.Start, End: w.End, State: WindowOpen,
-		group: w.group, startMS: w.startMS, endMS: w.endMS, lateness: w.lateness,
+		feature: w.feature, startMS: w.startMS, endMS: w.endMS, lateness: w.lateness,
 	}
 	x.out.Windows = append(x.out.Windows, other)
 	return &x.out.Windows[len(x.out.Windows)-1]
@@ -125,7 +125,7 @@ func (x *explainer) place(blk *buffer.Block, b *reading.Batch, r *reading.Readin
 	ms := reading.FloorMS(ns)
 	for i := range x.out.Windows {
 		w := &x.out.Windows[i]
-		if ms < w.startMS || ms >= w.endMS || !w.group && w.Lifecycle != s.Lifecycle && w.contested(x.out.Windows, s.Lifecycle) {
+		if ms < w.startMS || ms >= w.endMS || !w.feature.Selects(s) || w.feature.Group == "" && w.Lifecycle != s.Lifecycle && w.contested(x.out.Windows, s.Lifecycle) {
 			continue
 		}
 		w.hold(blk, b, r, v, reason)
@@ -196,6 +196,17 @@ func (w *Window) wait(e *windowing.Engine, asset, sensor string) {
 	w.Progress = p
 }
 
+// otherInputs takes out windows of features that read another input, in which there
+// is no such sensor.
+func (x *explainer) otherInputs() {
+	kept := slices.DeleteFunc(slices.Clone(x.out.Windows), func(w Window) bool {
+		return w.State == WindowEmpty && len(w.Counts) == 0 && w.feature.Group == "" && !w.feature.Selects(x.series)
+	})
+	if len(kept) > 0 {
+		x.out.Windows = kept
+	}
+}
+
 // finish draws together what was seen.
 func (x *explainer) finish() {
 	for i := range x.out.Windows {
@@ -215,4 +226,5 @@ func (x *explainer) finish() {
 			}
 		}
 	}
+	x.otherInputs()
 }

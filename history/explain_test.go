@@ -117,6 +117,30 @@ func TestLatestWindowAndThoseBefore(t *testing.T) {
 	}
 }
 
+// Two inputs may have a sensor of one name: each feature's window has the readings of
+// its own.
+func TestWindowsOfTwoInputs(t *testing.T) {
+	c := minutes(30_000)
+	for _, input := range []string{"line", "bench", "store"} {
+		f := c.Features[0]
+		f.ID.Name, f.Select.Input = input, input
+		c.Features = append(c.Features, f)
+	}
+	c.Features = c.Features[1:]
+	m := newMemory(t, c)
+	m.day(10)
+	other := said("a", 9_500, 9_700, 1)
+	other.Tag = reading.MakeTag(reading.Series{Input: "bench", Asset: "press", Device: "d", Sensor: "a"})
+	m.commit(&reading.Batch{Readings: []reading.Reading{other}}, noon+9_800)
+	got := map[string]int{}
+	for _, w := range explain(t, m, history.Question{Asset: "press", Sensor: "a", AtMS: reading.NoTime}).Windows {
+		got[w.Feature] = len(w.Readings)
+	}
+	if len(got) != 2 || got["line"] != 10 || got["bench"] != 1 {
+		t.Errorf("readings by feature: %v, want 10 of line and 1 of bench", got)
+	}
+}
+
 func TestNothingToExplainYet(t *testing.T) {
 	m := &memory{info: history.Info{First: 1, Next: 1}}
 	if _, err := history.Explain(t.Context(), m, history.Question{Asset: "press", Sensor: "a", AtMS: reading.NoTime}); !errors.Is(err, history.ErrEmpty) {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"tidemark/reading"
+	"tidemark/windowing"
 )
 
 // Explanation is the life of a sensor's windows around one moment, one for each
@@ -50,7 +51,7 @@ type Window struct {
 	Clocks   []ClockSeen     `json:"clocks"`        // what vouched for the times of the readings
 	Sources  []SourceSeen    `json:"source_clocks"` // what was known of the sources' clocks
 
-	group    bool
+	feature  *windowing.Feature
 	startMS  int64
 	endMS    int64
 	lateness int64

@@ -106,19 +106,25 @@ func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*ad
 }
 
 // measureJournal adds every reading of a journal to the meter, in the order of
-// their arrival. What comes from a history, or waited for the gateway's clock, says
-// nothing about the order in which the source sends.
+// their arrival.
 func measureJournal(ctx context.Context, m *disorder.Meter, j history.Journal) error {
 	all := history.Selection{FromMS: reading.NoTime, ToMS: reading.NoTime}
 	return history.Batches(ctx, j, all, func(b *reading.Batch) error {
 		for i := range b.Readings {
 			r := &b.Readings[i]
-			if r.Stamp.Disposition != reading.Pending && !r.Delivery.Has(reading.Rejudged|reading.Historical|reading.Initial) {
+			if r.Stamp.Disposition != reading.Pending && inOrder(r) {
 				m.Add(r)
 			}
 		}
 		return nil
 	})
+}
+
+// inOrder reports whether a reading came in the order in which its source sends.
+// What comes from a history, is the state of things at a subscription, or waited for
+// the gateway's clock, did not.
+func inOrder(r *reading.Reading) bool {
+	return !r.Delivery.Has(reading.Rejudged | reading.Historical | reading.Initial)
 }
 
 // adviseBudgets are the candidates and what is in use: the budgets of the file's
@@ -167,7 +173,9 @@ func measure(ctx context.Context, m *disorder.Meter, name string, in io.Reader) 
 		}
 		for i := range op.Steps {
 			for j := range op.Steps[i].Readings {
-				m.Add(&op.Steps[i].Readings[j])
+				if r := &op.Steps[i].Readings[j]; inOrder(r) {
+					m.Add(r)
+				}
 			}
 		}
 	}

@@ -84,6 +84,18 @@ func TestAdviseOfLittle(t *testing.T) {
 	}
 }
 
+// The state of things at a subscription and what a history brings say nothing of the
+// order in which a source sends, in a trace as in the journal.
+func TestAdviseLeavesOutWhatIsOutOfOrder(t *testing.T) {
+	line := `{"op":"reading","input":"A","sensor":"s","source_time":%d,"value":1%s}` + "\n"
+	sent := fmt.Sprintf(line, 900_000, "") + fmt.Sprintf(line, 901_000, "")
+	for _, delivery := range []string{"initial", "historical", "rejudged"} {
+		if got := adviseOK(t, nil, sent+fmt.Sprintf(line, 0, `,"delivery":["`+delivery+`"]`)); got != adviseOK(t, nil, sent) {
+			t.Errorf("%s:\n%s", delivery, got)
+		}
+	}
+}
+
 func TestAdviseFromFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
 	if err := os.WriteFile(file, []byte(contractTrace), 0o600); err != nil {
