@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,7 +36,7 @@ func lock(path string, flag, how int) (*os.File, error) {
 		}
 		f, err := os.OpenFile(path, flag, 0)
 		if err != nil {
-			return nil, fmt.Errorf("cannot open store: %w", err)
+			return nil, fmt.Errorf("cannot open store: %w%s", err, remedy(err))
 		}
 		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil && isAt(f, path) {
@@ -51,6 +52,14 @@ func lock(path string, flag, how int) (*os.File, error) {
 		}
 		time.Sleep(lockRetry)
 	}
+}
+
+// remedy is what helps against an error of opening a store; empty if nothing is known.
+func remedy(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "; use the user that owns it, or set store.path to where this one may write"
+	}
+	return ""
 }
 
 // dup returns a second descriptor of the same open file, which has the lock too.

@@ -22,7 +22,7 @@ import (
 func Open(path string, o Options) (*Store, *Opened, error) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot open store %q: %w", path, err)
+		return nil, nil, fmt.Errorf("cannot open store %q: %w%s", path, err, remedy(err))
 	}
 	did := &Opened{}
 	for range openTries {

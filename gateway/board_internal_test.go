@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -48,15 +49,18 @@ func TestTagsOfSeveralPoints(t *testing.T) {
 	point := func(sensor, address string) reading.Point {
 		return reading.Point{Series: reading.Series{Input: "in", Asset: reading.AnyName, Device: reading.AnyName, Sensor: sensor}, Address: address}
 	}
-	l := tagList{points: []reading.Point{point(reading.AnyName, "one"), point("heat", "two"), point("mute", "three")}}
-	for sensor, want := range map[string]string{"speed": "one", "heat": ""} {
-		p := &posted{last: reading.Reading{Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "press", Sensor: sensor})}}
-		if got := l.row(p).Address; got != want {
-			t.Errorf("%s comes from %q, want %q", sensor, got, want)
-		}
+	points := []reading.Point{point(reading.AnyName, "one"), point("heat", "two"), point("mute", "three")}
+	l := newTagList(0, points, windowing.Config{}, 0)
+	for _, sensor := range []string{"speed", "heat"} {
+		l.spoken(&posted{last: reading.Reading{Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "press", Sensor: sensor})}})
 	}
-	if never := l.never(); len(never) != 1 || never[0].Address != "three" {
-		t.Errorf("what never spoke: %+v", never)
+	l.silent()
+	got := map[string]string{}
+	for _, tag := range l.tags() {
+		got[tag.Sensor] = tag.Address
+	}
+	if want := map[string]string{"speed": "one", "heat": "", "mute": "three"}; !maps.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
 	}
 }
 

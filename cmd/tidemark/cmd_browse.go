@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"slices"
@@ -25,6 +26,7 @@ type serverFlags struct {
 	security, user, password string
 	under, match             string
 	pki, certificateHost     string
+	file                     string // configuration of the input, if one is named
 	exclude                  []string
 }
 
@@ -61,6 +63,20 @@ func (f *serverFlags) config(endpoint string) (opcua.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// trustIn completes the remedy of what the store of certificates stands in the way of.
+func (f *serverFlags) trustIn(err error) string {
+	var untrusted *pki.Untrusted
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "; look as the gateway's user or root, or name a directory of your own with --pki"
+	case !errors.As(err, &untrusted):
+		return ""
+	case f.file != "":
+		return " -c " + f.file
+	}
+	return " --dir " + f.pki
 }
 
 func newBrowseCmd() *cobra.Command {
@@ -129,6 +145,7 @@ func browsed(f *serverFlags, args []string, file, input string) (opcua.Config, e
 	if i < 0 {
 		return opcua.Config{}, fmt.Errorf("%s has no OPC UA input %q", file, input)
 	}
+	f.file = file
 	f.security, f.user = string(c.Inputs[i].OPCUA.Security), c.Inputs[i].OPCUA.Login.User
 	return gateway.OPCUAConfig(c, &c.Inputs[i]), nil
 }
@@ -169,7 +186,7 @@ func look(ctx context.Context, cfg opcua.Config, f *serverFlags, depth int) (*br
 	defer cancel()
 	visit, err := opcua.Look(ctx, cfg, newDeskClock(), zerolog.Nop())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cfg.Endpoint, err)
+		return nil, fmt.Errorf("%s: %w%s", cfg.Endpoint, err, f.trustIn(err))
 	}
 	defer visit.Close()
 	nodes, cut, err := visit.Tree(ctx, f.under, depth)

@@ -30,12 +30,12 @@ type Untrusted struct {
 }
 
 func (e *Untrusted) Error() string {
-	msg := fmt.Sprintf("the server's certificate is not trusted (%s, thumbprint %s); if it is the right one: tidemark pki trust %s",
-		e.Certificate.Subject, Thumbprint(e.Certificate), Thumbprint(e.Certificate)[:12])
+	aside := ""
 	if e.aside != nil {
-		msg += fmt.Sprintf(" (it could not be set aside: %v)", e.aside)
+		aside = fmt.Sprintf("; it could not be set aside: %v", e.aside)
 	}
-	return msg
+	return fmt.Sprintf("the server's certificate is not trusted (%s, thumbprint %s%s); if it is the right one: tidemark pki trust %s",
+		e.Certificate.Subject, Thumbprint(e.Certificate), aside, Thumbprint(e.Certificate)[:12])
 }
 
 // Verify decides whether to believe a peer's certificate, DER with the chain
