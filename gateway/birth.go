@@ -173,20 +173,37 @@ func (p *pipeline) configure() {
 			p.appendMark(reading.MarkRemove, input)
 		}
 	}
+	p.refused(p.refusals())
 	p.announce()
 	p.batch.Config = data
 	p.since = p.now()
 }
 
-// announce sends the definitions in force, for whoever reads the features later.
+// refusals are the features that the engine will not run with this configuration.
+func (p *pipeline) refusals() (faults []windowing.Fault) {
+	for i := range p.features.Features {
+		f := &p.features.Features[i]
+		if why := p.engine.Refuses(f); why != "" {
+			faults = append(faults, windowing.Fault{Feature: f.ID, Reason: why})
+		}
+	}
+	return faults
+}
+
+// announce sends the definitions in force, for whoever reads the features later. One
+// that is refused must not take the place of the one that its version stands for.
 func (p *pipeline) announce() {
 	if p.ledger.Generation == 0 {
 		return // configured again at birth
 	}
 	inst := p.clk.Now()
-	p.note(p.event(uplink.EventConfig).Uint("features", uint64(len(p.features.Features))))
+	refused := p.refusals()
+	p.note(p.event(uplink.EventConfig).Uint("features", uint64(len(p.features.Features)-len(refused))))
 	for i := range p.features.Features {
 		id := p.features.Features[i].ID
+		if slices.ContainsFunc(refused, func(f windowing.Fault) bool { return f.Feature == id }) {
+			continue
+		}
 		data := uplink.DefinitionRecord(id, inst.WallNS, inst.State, []byte(p.specs[id.Name]))
 		p.send(uplink.KindDefinition, chainUnknown, data)
 	}

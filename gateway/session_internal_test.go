@@ -364,6 +364,23 @@ func TestDefinitionsAreAnnounced(t *testing.T) {
 	if n := count(b); n != 1 {
 		t.Errorf("%d definitions after a restart with the same configuration", n)
 	}
+	b.end()
+	s, err := benchGateway(t, store, "local").open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.store.Close()
+	defer s.socket.ln.Close()
+	s.pipe.features.Features[0].ID.Definition++
+	s.pipe.configure()
+	for _, r := range s.pipe.events {
+		if r.Kind == uplink.KindDefinition {
+			t.Error("a definition that is refused takes the place of the one that its version stands for")
+		}
+	}
+	if faults := s.pipe.refusals(); len(faults) != 1 || !strings.Contains(faults[0].Reason, "raise its version") {
+		t.Errorf("refused: %+v", faults)
+	}
 }
 
 // Law 2: a journal that gives other emissions than were committed with it makes

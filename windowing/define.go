@@ -2,7 +2,6 @@ package windowing
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"tidemark/reading"
@@ -86,25 +85,26 @@ func (e *Engine) adopt(old *[]*feature, def *Feature) *feature {
 
 // define looks the definition up among the known ones, and adds it.
 func (e *Engine) define(def *Feature) (fault string) {
-	shape := def.shape()
-	for i := range e.known {
-		d := &e.known[i]
-		if d.name != def.ID.Name || d.version != def.ID.Version {
-			continue
-		}
-		if d.shape == 0 {
-			d.shape = shape
-		}
-		if d.definition != def.ID.Definition || d.shape != shape {
-			return fmt.Sprintf("the definition of %s version %d has changed from %08x to %08x: raise its version to %d",
-				d.name, d.version, d.definition, def.ID.Definition, e.nextVersion(d.name))
-		}
+	d := e.knownAs(def.ID)
+	if d == nil {
+		e.known = append(e.known, definition{
+			name: def.ID.Name, version: def.ID.Version, definition: def.ID.Definition, shape: def.shape(), retiredEnd: reading.NoTime,
+		})
 		return ""
 	}
-	e.known = append(e.known, definition{
-		name: def.ID.Name, version: def.ID.Version, definition: def.ID.Definition, shape: shape, retiredEnd: reading.NoTime,
-	})
-	return ""
+	if d.shape == 0 {
+		d.shape = def.shape()
+	}
+	return e.Refuses(def)
+}
+
+// knownAs is the definition that bears the name and version of id; nil if none does.
+func (e *Engine) knownAs(id FeatureID) *definition {
+	i := slices.IndexFunc(e.known, func(d definition) bool { return d.name == id.Name && d.version == id.Version })
+	if i < 0 {
+		return nil
+	}
+	return &e.known[i]
 }
 
 func (e *Engine) nextVersion(name string) int {

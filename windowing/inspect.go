@@ -2,6 +2,7 @@ package windowing
 
 import (
 	"crypto/sha256"
+	"fmt"
 
 	"tidemark/reading"
 )
@@ -12,6 +13,17 @@ import (
 // Selects reports whether the feature takes readings of the series, whatever their
 // values are.
 func (f *Feature) Selects(s reading.Series) bool { return f.Select.selects(s) }
+
+// Refuses says why the engine would not run the feature, empty if it would: its
+// version has stood for another definition.
+func (e *Engine) Refuses(def *Feature) string {
+	d := e.knownAs(def.ID)
+	if d == nil || d.definition == def.ID.Definition && (d.shape == 0 || d.shape == def.shape()) {
+		return ""
+	}
+	return fmt.Sprintf("the definition of %s version %d has changed from %08x to %08x: raise its version to %d",
+		d.name, d.version, d.definition, def.ID.Definition, e.nextVersion(d.name))
+}
 
 // Excludes reports whether a reading's time is too uncertain for the feature's
 // windows (part 2, Disposition 7).

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,8 +53,7 @@ func reload(ctx context.Context, cmd *cobra.Command, socket string) error {
 		case err == nil && st.Configuration.Loads > before && st.Configuration.Rejected != nil:
 			return runtimeError(fmt.Errorf("the gateway cannot run with the file and went back to the one before: %s", st.Configuration.Rejected.Reason))
 		case err == nil && st.Configuration.Loads > before:
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is in force (%s)\n", st.Configuration.File, st.Configuration.Hash)
-			return runtimeError(err)
+			return runtimeError(printReloaded(cmd.OutOrStdout(), st))
 		}
 		select {
 		case <-tick.C:
@@ -60,4 +61,17 @@ func reload(ctx context.Context, cmd *cobra.Command, socket string) error {
 			return runtimeError(fmt.Errorf("the gateway does not come back with the changed file; look at its log: %w", ctx.Err()))
 		}
 	}
+}
+
+// printReloaded says what is in force, and which features are not.
+func printReloaded(w io.Writer, st *gateway.Status) error {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s is in force (%s)\n", st.Configuration.File, st.Configuration.Hash)
+	for _, f := range st.Because {
+		if strings.HasPrefix(f.Name, "feature ") {
+			fmt.Fprintf(b, "! %s does not run: %s\n", f.Name, printable(f.Detail))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
