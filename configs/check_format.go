@@ -107,10 +107,11 @@ func (c *checker) presence(p string, m *MQTTInput) {
 		if len(x.Gone) == 0 {
 			c.fault(p+".gone", "[offline]", "nothing means that the device is gone")
 		}
-		for j := range m.Subscribe {
-			if m.Subscribe[j].Topic == x.Topic {
-				c.fault(p+".topic", "", "this topic is subscribed to for readings already")
-			}
+		if slices.ContainsFunc(m.Subscribe, func(s Subscribe) bool { return s.Topic == x.Topic }) {
+			c.fault(p+".topic", "", "this topic is subscribed to for readings already")
+		}
+		if slices.ContainsFunc(m.Presence[:i], func(o Presence) bool { return o.Topic == x.Topic }) {
+			c.fault(p+".topic", "", "this topic stands under presence twice")
 		}
 	}
 }

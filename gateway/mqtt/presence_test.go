@@ -59,7 +59,7 @@ func TestPresence(t *testing.T) {
 
 func TestPresenceNeedsADevice(t *testing.T) {
 	for want, p := range map[string]mqtt.Presence{
-		"whose presence": {Topic: "status/+"}, "subscribed to for readings": {Topic: "vib/{asset}/{device}/telemetry"}, "0, 1 or 2": {Topic: "{device}", QoS: 3}, "empty": {Device: "d"},
+		"whose presence": {Topic: "status/+"}, "subscribed to already": {Topic: "vib/{asset}/{device}/telemetry"}, "0, 1 or 2": {Topic: "{device}", QoS: 3}, "empty": {Device: "d"},
 	} {
 		if _, err := mqtt.NewDecoder(mqtt.Config{Input: "in", Subscriptions: []mqtt.Subscription{telemetry}, Presence: []mqtt.Presence{p}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", p, err)

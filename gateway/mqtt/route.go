@@ -162,7 +162,7 @@ func newRouter(cfg Config) (*router, error) {
 			return nil, err
 		}
 		if seen[p.filter] {
-			return nil, fmt.Errorf("presence: topic %q: subscribed to for readings already", c.Topic)
+			return nil, fmt.Errorf("presence: topic %q: subscribed to already", c.Topic)
 		}
 		seen[p.filter] = true
 		r.presence = append(r.presence, p)
