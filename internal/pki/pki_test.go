@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
@@ -241,5 +242,26 @@ func TestAKeyOfAnotherCertificateIsRefused(t *testing.T) {
 	file(t, s, "own/certificate.der", issue(t, nil, nil).Raw)
 	if _, err := s.Own(); err == nil {
 		t.Error("a certificate without its key is taken")
+	}
+}
+
+func TestOneFileMayHoldKeyAndCertificate(t *testing.T) {
+	s := pki.At(t.TempDir())
+	own, err := s.Make(pki.Subject{URI: "urn:a"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(own.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate.Raw})...)
+	name := filepath.Join(t.TempDir(), "both.pem")
+	if err := os.WriteFile(name, both, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pki.Load(name, both); err != nil || !got.Certificate.Equal(own.Certificate) {
+		t.Errorf("%v, %v", got, err)
 	}
 }

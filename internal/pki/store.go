@@ -104,10 +104,13 @@ func read(file string) ([]*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	der := data
-	if block, rest := pem.Decode(data); block != nil {
-		der = nil
-		for ; block != nil; block, rest = pem.Decode(rest) {
+	block, rest := pem.Decode(data)
+	if block == nil {
+		return parse(data)
+	}
+	var der []byte
+	for ; block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" { // a key may stand beside it
 			der = append(der, block.Bytes...)
 		}
 	}
