@@ -177,6 +177,13 @@ func TestPendingReadingsAreJudgedWhenTheClockIsTrusted(t *testing.T) {
 	if c := b.counts(); c.Pending != 3 || c.PendingNow() != 3 || c.Accepted != 0 {
 		t.Fatalf("with an unknown clock: %+v, want 3 pending", c)
 	}
+	v, err := b.view(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if since, err := time.Parse(time.RFC3339, v.Oldest.Pending); err != nil || since.UnixNano() > b.clk.Now().WallNS || v.Oldest.Quarantine != "" {
+		t.Errorf("the oldest: %+v, %v", v.Oldest, err)
+	}
 	b.end()
 
 	b = start(t, store, "local")
@@ -187,6 +194,9 @@ func TestPendingReadingsAreJudgedWhenTheClockIsTrusted(t *testing.T) {
 			break
 		}
 		b.bring()
+	}
+	if v, err = b.view(context.Background()); err != nil || v.Oldest.Pending != "" {
+		t.Errorf("nothing waits, and the oldest is %+v, %v", v.Oldest, err)
 	}
 	if c.PendingAccepted+c.PendingDuplicate+c.PendingQuarantined != 3 || c.Accepted != 1 || c.Received != 4 {
 		t.Errorf("with a trusted clock: %+v, want 3 decided and 1 accepted", c)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 	"syscall"
 	"time"
 
@@ -81,10 +83,16 @@ func showStatus(ctx context.Context, cmd *cobra.Command, socket string, asJSON, 
 	if asJSON {
 		return printJSON(cmd.OutOrStdout(), st)
 	}
-	if watch {
-		clearScreen(cmd.OutOrStdout())
+	if !watch {
+		return printStatus(cmd.OutOrStdout(), st)
 	}
-	return printStatus(cmd.OutOrStdout(), st)
+	var b strings.Builder
+	if err := printStatus(&b, st); err != nil {
+		return err
+	}
+	clearScreen(cmd.OutOrStdout())
+	_, err = io.WriteString(cmd.OutOrStdout(), onScreen(b.String(), cmd.OutOrStdout()))
+	return err
 }
 
 // explainSilence says why nobody answered, where the system tells.

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"tidemark/clock"
 	"tidemark/gateway"
@@ -16,6 +19,35 @@ import (
 
 // clearScreen clears a terminal for the next picture.
 func clearScreen(w io.Writer) { fmt.Fprint(w, "\x1b[H\x1b[2J") }
+
+// onScreen is the text as a terminal has room for it, so that the verdict at its
+// beginning stays in sight; on anything else it is the text as it is.
+func onScreen(text string, w io.Writer) string {
+	f, ok := w.(*os.File)
+	if !ok {
+		return text
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return text
+	}
+	return crop(text, width, height)
+}
+
+// crop cuts a text to so many columns and lines, and says what it leaves out.
+func crop(text string, width, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if height > 2 && len(lines) > height-1 { // the cursor takes the last
+		more := len(lines) - (height - 2)
+		lines = append(lines[:height-2], fmt.Sprintf("… %d lines more: without --watch, or in a higher window", more))
+	}
+	for i, l := range lines {
+		if r := []rune(l); width > 1 && len(r) > width {
+			lines[i] = string(r[:width-1]) + "…"
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
 
 // statusScreen writes the gateway's status for people.
 type statusScreen struct {
@@ -218,6 +250,9 @@ func (s *statusScreen) store() {
 		s.st.Block, count(st.Readings, "reading"), bytesText(st.UsedBytes), bytesText(st.QuotaBytes), bytesText(st.FreeBytes))
 	if st.OldestMS > 0 && !s.at.IsZero() {
 		line += ", reaches back " + shortMS(max(0, s.at.UnixMilli()-st.OldestMS))
+	}
+	if left, ok := st.RoomFor(); ok {
+		line += ", room for " + shortMS(left.Milliseconds()) + " more"
 	}
 	if st.RoomMS >= 0 && st.OldestMS > 0 {
 		line += ", room for " + shortMS(st.RoomMS) + " more at this rate"

@@ -108,6 +108,14 @@ func TestTLSWithClientCertificate(t *testing.T) {
 	eventually(t, "refused", func() bool { return r.Status().State == mqtt.Refused })
 	told.Store(true)
 	sink.take(t)
+	shown, err := tls.LoadX509KeyPair(client[0], client[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := min(shown.Leaf.NotAfter.UnixNano(), pair.Leaf.NotAfter.UnixNano())
+	if s := r.Status(); s.CertificateEndNS != first || s.Reconnects != 0 {
+		t.Errorf("the certificates end at %d, %d reconnects; want %d, 0", s.CertificateEndNS, s.Reconnects, first)
+	}
 
 	r, _, _ = start(t, "mqtts://"+ln.Address(), nil) // trusts the host's authorities only
 	eventually(t, "waiting", func() bool { return strings.Contains(r.Status().Problem, "certificate") })

@@ -190,7 +190,7 @@ func TestCommittedWhileAwayIsAcknowledgedAtOnce(t *testing.T) {
 
 func TestLostSessionDeliversAgain(t *testing.T) {
 	b := newBroker(t)
-	_, s, _ := start(t, b.url(), nil)
+	r, s, _ := start(t, b.url(), nil)
 	p := b.accept(false)
 	p.publish(qos1, 1, "0")
 	s.collect(t, 1)
@@ -199,6 +199,9 @@ func TestLostSessionDeliversAgain(t *testing.T) {
 	p.publish(qos1, 1, "0")
 	if got, _ := s.collect(t, 1); got[0] != 0 {
 		t.Errorf("got %v", got)
+	}
+	if n := r.Status().Reconnects; n != 1 {
+		t.Errorf("%d reconnects", n)
 	}
 }
 

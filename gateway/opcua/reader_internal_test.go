@@ -227,6 +227,9 @@ func TestFetchesAgainWhatABrokenConnectionLost(t *testing.T) {
 	if n := p.count("CreateSession"); n != 1 {
 		t.Errorf("%d sessions made, want the first one taken up again", n)
 	}
+	if n := r.Status().Reconnects; n != 1 {
+		t.Errorf("%d reconnects", n)
+	}
 	if r := g.reasons(); len(r) > 0 {
 		t.Errorf("gaps %q where nothing is missing", r)
 	}

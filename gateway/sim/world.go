@@ -56,9 +56,9 @@ func New(cfg Config) (*World, error) {
 	}
 	w := &World{Broker: broker, Controller: controller, cfg: cfg, hushed: make(chan struct{}), times: []*TimeServer{
 		{Stratum: 1, Seed: cfg.Seed},
-		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 2000, Loss: 0.05, Seed: cfg.Seed},
+		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 20, Loss: 0.05, Seed: cfg.Seed},
 		{Stratum: 2, Offset: liarOffset, Seed: cfg.Seed},
-		{Stratum: 3, Offset: -400 * time.Microsecond, DriftPPB: -3000, Seed: cfg.Seed},
+		{Stratum: 3, Offset: -400 * time.Microsecond, DriftPPB: -30, Seed: cfg.Seed},
 	}}
 	for i, s := range w.times {
 		if err := s.Listen(cfg.Now); err != nil {

@@ -2,7 +2,10 @@ package interop
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,6 +107,7 @@ func TestPage(t *testing.T) {
 	var d drawn
 	b.eval(readPage, &d)
 	checkPanels(t, &d)
+	checkMetrics(t, url+"metrics")
 
 	var first string
 	b.eval(`document.getElementById("link").textContent`, &first)
@@ -219,6 +223,46 @@ func checkPanels(t *testing.T, d *drawn) {
 		!strings.HasSuffix(s["Configuration"], v.Configuration.Hash) {
 		t.Errorf("store: %v", s)
 	}
+}
+
+// checkMetrics checks that every metric has a value with real data: nothing that
+// Prometheus is promised stays out.
+func checkMetrics(t *testing.T, url string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, bytes.NewReader(text), "check", "metrics")
+	families := regexp.MustCompile(`(?m)^# TYPE (\S+) `).FindAllSubmatch(text, -1)
+	if len(families) < 20 {
+		t.Errorf("%d metrics", len(families))
+	}
+	for _, f := range families {
+		if !regexp.MustCompile(`(?m)^` + string(f[1]) + `(_count)?(\{.*\})? \S+$`).Match(text) {
+			t.Errorf("%s has no value", f[1])
+		}
+	}
+}
+
+// promtool has Prometheus' own tool judge something.
+func promtool(t *testing.T, in io.Reader, args ...string) {
+	t.Helper()
+	cmd := exec.Command("promtool", args...)
+	cmd.Stdin = in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+func TestAlertRulesAreValid(t *testing.T) {
+	begin(t)
+	promtool(t, nil, "check", "rules", "../../configs/alerts.yaml")
 }
 
 // TestPageKeepsUp: with 10,000 readings a second from 200 sensors the page goes on
