@@ -161,6 +161,8 @@ func (c *checker) clock() {
 		c.notice("clock.trust", "the gateway's own clock is taken as it is (trust: local): for benches; every reading says clock unknown")
 	case len(c.Clock.Servers) == 0:
 		c.notice("", "no NTP server is named (clock.servers): only this host's chrony or kernel can vouch for its clock, and until one does readings wait as pending")
+	case len(c.Clock.Servers) == 1:
+		c.notice("clock.servers", "with one NTP server a wrong one cannot be told; name four")
 	case len(c.Clock.Servers) < 3:
 		c.notice("clock.servers", "with %d NTP servers a wrong one cannot be told; name four", len(c.Clock.Servers))
 	}

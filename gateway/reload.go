@@ -139,6 +139,14 @@ func (s *session) lookAtConfig() *Rejected {
 	return r
 }
 
+// leftOut shows the features that the file names and that do not run for a fault
+// there.
+func (s *session) leftOut() {
+	for _, d := range s.cfg.Disabled {
+		s.health.set("feature "+d.Name, "left out for its fault in the file: "+d.Faults.Error())
+	}
+}
+
 // goodFile is a configuration file as it was last served without a fault.
 type goodFile struct {
 	Path string `json:"path"`

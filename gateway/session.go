@@ -98,6 +98,7 @@ func (s *session) build(opened *buffer.Opened) error {
 		s.pipe.noteSetAside(a)
 		s.gateway.aside = setAside{}
 	}
+	s.leftOut()
 	if err := s.addReaders(); err != nil {
 		return err
 	}
@@ -202,6 +203,7 @@ func (p *pipeline) noteSetAside(a setAside) {
 	}
 	line.Str("look_with", "tidemark store salvage "+a.path+" NEW").
 		Msg("the store could not be used and was set aside; a new one with a new generation takes its place, with what still waited to go upstream")
+	p.health.set("store", "the one before could not be used and is kept as "+a.path+"; bring back what is whole with tidemark store salvage. Said until the next start or reload")
 	p.note(e)
 }
 

@@ -460,6 +460,21 @@ func outbox(t *testing.T, s *buffer.Store) []buffer.StoredRecord {
 	return rs
 }
 
+// A feature that is left out for its fault in the file is shown.
+func TestFeatureLeftOutIsShown(t *testing.T) {
+	g := benchGateway(t, filepath.Join(t.TempDir(), "s.db"), "local")
+	g.cfg.Disabled = []configs.DisabledFeature{{Name: "slow", Faults: configs.Faults{{File: "t.yaml", Line: 3, Reason: "unknown key"}}}}
+	s, err := g.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.store.Close()
+	defer s.socket.ln.Close()
+	if got := s.health.faults["feature slow"].Detail; !strings.Contains(got, "t.yaml:3") {
+		t.Errorf("shown: %q", got)
+	}
+}
+
 // A store whose content cannot be understood is set aside, and the gateway goes
 // on with a new one.
 func TestUnreadableJournalIsSetAside(t *testing.T) {
@@ -488,6 +503,9 @@ func TestUnreadableJournalIsSetAside(t *testing.T) {
 	}
 	if len(again.pipe.events) != 1 || !strings.Contains(string(again.pipe.events[0].Data), kept) {
 		t.Errorf("nothing says where the store was put: %v", again.pipe.events)
+	}
+	if again.health.faults["store"].Detail == "" {
+		t.Error("the store that was set aside is not among the faults")
 	}
 	again.socket.ln.Close()
 	if err := again.store.Close(); err != nil {

@@ -26,7 +26,10 @@ func printStoreCheck(w io.Writer, r *storeCheck, asJSON bool) error {
 		if f.Offset < 0 {
 			place = "not there"
 		}
-		fmt.Fprintf(&b, "%s: %s: %s\n", place, strings.TrimSpace(f.Bucket+" "+f.Key), f.What)
+		if of := strings.TrimSpace(f.Bucket + " " + f.Key); of != "" {
+			place += ": " + of
+		}
+		fmt.Fprintf(&b, "%s: %s\n", place, f.What)
 	}
 	if n := r.FaultCount - len(r.Faults); n > 0 {
 		fmt.Fprintf(&b, "and %s more\n", count(n, "fault"))
