@@ -47,18 +47,15 @@ func (c *combiner) flushLater() {
 	}
 }
 
-// nextFlush returns the gateway time of the next idle flush.
+// nextFlush returns the gateway time of the next idle flush. One of a combiner
+// that has no window at the moment counts: to drop it here would make what is
+// waited for a matter of the heap's order, which a restart changes.
 func (f *feature) nextFlush() int64 {
 	for d := f.flushes.first(); d != nil; d = f.flushes.first() {
-		c := d.item
-		valid := c.flushAt == d.at && c.inFlush
-		if valid && c.open > 0 {
+		if c := d.item; c.flushAt == d.at && c.inFlush {
 			return d.at
 		}
 		f.flushes.pop()
-		if valid {
-			c.inFlush = false
-		}
 	}
 	return never
 }
