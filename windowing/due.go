@@ -10,15 +10,32 @@ import (
 // dueEvent is a first result or a closing that a watermark has reached.
 type dueEvent struct {
 	due, end int64
-	close    bool
-	feature  int32
-	rank     uint32 // of the key's name
+	rest     uint64 // what decides after them: closing, rank of the key's name, feature
 	w        *window
 }
 
-func (w *window) event(due int64, closing bool) dueEvent {
-	return dueEvent{due: due, end: w.end, close: closing, feature: int32(w.key.feature.index), rank: w.key.name.rank, w: w}
+const closingBit = 1 << 63
+
+func (w *window) event(due int64) dueEvent {
+	return dueEvent{due: due, end: w.end, rest: uint64(w.key.name.rank)<<32 | uint64(w.key.feature.index), w: w}
 }
+
+// resultEvent is the event of the window's first result.
+func (w *window) resultEvent() dueEvent { return w.event(w.end - 1) }
+
+// closingEvent is the event of the window's closing.
+func (w *window) closingEvent() dueEvent {
+	d := w.event(w.end - 1 + w.key.feature.def.AllowedLatenessMS)
+	d.rest |= closingBit
+	return d
+}
+
+// closes reports whether the watermark has reached the window's closing.
+func (w *window) closes() bool {
+	return w.end-1+w.key.feature.def.AllowedLatenessMS <= w.key.comb.wm
+}
+
+func (d *dueEvent) closing() bool { return d.rest&closingBit != 0 }
 
 // compareDue is the order of F4: due time, window end, a result before a closing,
 // then asset, sensor, lifecycle, feature.
@@ -29,16 +46,7 @@ func compareDue(a, b dueEvent) int {
 	if a.end != b.end {
 		return cmp.Compare(a.end, b.end)
 	}
-	if a.close != b.close {
-		if b.close {
-			return -1
-		}
-		return 1
-	}
-	if a.rank != b.rank {
-		return cmp.Compare(a.rank, b.rank)
-	}
-	return cmp.Compare(a.feature, b.feature)
+	return cmp.Compare(a.rest, b.rest)
 }
 
 // retake takes the minimum anew where it may have changed, says the new
@@ -68,56 +76,79 @@ func (e *Engine) retake() {
 
 // fall runs what fell due in the combiners that advanced (F4, F6).
 func (e *Engine) fall() {
-	e.due = e.due[:0]
 	e.rank()
-	for _, c := range e.advanced {
-		e.collect(c)
-	}
-	if len(e.due) > 0 {
-		slices.SortFunc(e.due, compareDue)
-		e.out.Emissions = slices.Grow(e.out.Emissions, len(e.due))
+	e.collect()
+	if n := len(e.results) + len(e.closings); n > 0 {
+		e.out.Emissions = slices.Grow(e.out.Emissions, n)
 		e.values = slices.Grow(e.values, e.statistics())
-		for next := range e.due {
-			e.runChain(&e.due[next])
-			e.runDue(e.due[next])
+		results, closings := e.results, e.closings
+		for len(results)+len(closings) > 0 {
+			next := &results
+			if len(results) == 0 || len(closings) > 0 && compareDue(closings[0], results[0]) < 0 {
+				next = &closings
+			}
+			d := &(*next)[0]
+			*next = (*next)[1:]
+			e.runChain(d)
+			e.runDue(d)
 		}
 		e.runChain(nil)
 	}
 	for _, c := range e.advanced {
 		c.closeBehind()
 	}
-	clear(e.due)
+	clear(e.results)
+	clear(e.closings)
 }
 
 // statistics is how many statistics the due results have.
 func (e *Engine) statistics() int {
 	n := 0
-	for i := range e.due {
-		if d := &e.due[i]; !d.close || e.config.Finals {
-			n += len(d.w.key.feature.funcs)
+	for i := range e.results {
+		n += len(e.results[i].w.key.feature.funcs)
+	}
+	if e.config.Finals {
+		for i := range e.closings {
+			n += len(e.closings[i].w.key.feature.funcs)
 		}
 	}
 	return n
 }
 
-// collect lists what the combiner's watermark has reached.
-func (e *Engine) collect(c *combiner) {
-	lateness := c.feature.def.AllowedLatenessMS
-	for i := range c.slots {
-		s := &c.slots[i]
-		if s.end-1 > c.wm {
-			return
-		}
-		closing := s.end-1+lateness <= c.wm
-		for _, w := range s.windows {
-			if !w.fired {
-				e.due = append(e.due, w.event(s.end-1, false))
-			}
-			if closing {
-				e.due = append(e.due, w.event(s.end-1+lateness, true))
+// collect lists in order what the watermarks have reached. Windows that are to
+// give a result and to close, as most are after a long jump, are sorted once: their
+// closings come in the order of their results.
+func (e *Engine) collect() {
+	e.results, e.closings = e.results[:0], e.closings[:0]
+	for _, c := range e.advanced {
+		for _, s := range c.reached() {
+			e.results = slices.Grow(e.results, len(s.windows))
+			for _, w := range s.windows {
+				if !w.fired {
+					e.results = append(e.results, w.resultEvent())
+				} else if w.closes() {
+					e.closings = append(e.closings, w.closingEvent())
+				}
 			}
 		}
 	}
+	slices.SortFunc(e.results, compareDue)
+	e.closings = slices.Grow(e.closings, len(e.results))
+	for i := range e.results {
+		if w := e.results[i].w; w.closes() {
+			e.closings = append(e.closings, w.closingEvent())
+		}
+	}
+	slices.SortFunc(e.closings, compareDue)
+}
+
+// reached lists the slots whose end the combiner's watermark has passed.
+func (c *combiner) reached() []slot {
+	n := 0
+	for n < len(c.slots) && c.slots[n].end-1 <= c.wm {
+		n++
+	}
+	return c.slots[:n]
 }
 
 // runChain runs the events of windows that came into being during the jump and
@@ -127,7 +158,8 @@ func (e *Engine) runChain(before *dueEvent) {
 		if before != nil && d.at > before.due {
 			return
 		}
-		e.runDue(e.takeChained(d.at))
+		next := e.takeChained(d.at)
+		e.runDue(&next)
 	}
 }
 
@@ -149,11 +181,11 @@ func (e *Engine) takeChained(at int64) dueEvent {
 	return item
 }
 
-func (e *Engine) runDue(d dueEvent) {
+func (e *Engine) runDue(d *dueEvent) {
 	w := d.w
 	switch {
 	case w.closed:
-	case d.close:
+	case d.closing():
 		e.close(w, ReasonNone)
 	case !w.fired:
 		w.fired = true
@@ -173,9 +205,10 @@ func (e *Engine) chainIn(w *window) {
 		return
 	}
 	e.rank()
-	e.chain.push(w.end-1, w.event(w.end-1, false))
-	if cleanup := w.end - 1 + c.feature.def.AllowedLatenessMS; cleanup <= c.wm {
-		e.chain.push(cleanup, w.event(cleanup, true))
+	e.chain.push(w.end-1, w.resultEvent())
+	if w.closes() {
+		d := w.closingEvent()
+		e.chain.push(d.due, d)
 	}
 }
 

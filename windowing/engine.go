@@ -65,7 +65,8 @@ type Engine struct {
 	alarms   deadlines[*sensor]  // silences to be
 	tidyAt   int64               // gateway time of the next look at what can be forgotten
 	advanced []*combiner         // whose watermark has just moved
-	due      []dueEvent          // scratch
+	results  []dueEvent          // first results that fell due, scratch
+	closings []dueEvent          // likewise
 	chain    deadlines[dueEvent] // windows that came into being during a jump
 	values   []NamedValue        // of the output's emissions
 	scratch  []reading.Value
