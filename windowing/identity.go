@@ -73,19 +73,20 @@ func (d identity) nonzero() identity {
 // idTable is a set of identities in three parts: the latest sixteen as they came,
 // a sorted run of a few hundred, and the sorted rest. Each part is merged into the
 // next when it is full, so that inserting costs a little sequential work and
-// nothing is left empty. A sorted part is searched from the place that an even
+// nothing is left empty. The sorted run is searched from the place that an even
 // spread would give. The zero idTable is empty.
 type idTable struct {
-	rest, run []uint64
-	fresh     [16]uint64
-	n         uint8 // of fresh
+	rest  *packed // nil before the first
+	run   []uint64
+	fresh [16]uint64
+	n     uint8 // of fresh
 }
 
 // minRun is the longest run of a small table; in large ones it is a 64th of the
 // rest.
 const minRun = 512
 
-func (t *idTable) len() int { return len(t.rest) + len(t.run) + int(t.n) }
+func (t *idTable) len() int { return t.rest.len() + len(t.run) + int(t.n) }
 
 // find looks for d, and returns what is remembered of it: of several, one of the
 // latest part, and there of the same content if there is one. 0 is nothing.
@@ -96,11 +97,19 @@ func (t *idTable) find(d identity) (latest uint64) {
 			latest = b
 		}
 	}
-	for _, part := range [...][]uint64{t.run, t.rest} {
-		for i := place(part, key<<keyShift); i < len(part) && part[i]>>keyShift == key; i++ {
-			if d.takes(part[i], latest) {
-				latest = part[i]
-			}
+	low := key << keyShift
+	for i := place(t.run, low); i < len(t.run) && t.run[i]>>keyShift == key; i++ {
+		if d.takes(t.run[i], latest) {
+			latest = t.run[i]
+		}
+	}
+	for i, end := t.rest.search(low, t.rest.len()); i < end; i++ {
+		b := low&^lowMask | t.rest.lowAt(i)
+		if b>>keyShift != key {
+			break
+		}
+		if d.takes(b, latest) {
+			latest = b
 		}
 	}
 	return latest
@@ -168,8 +177,11 @@ func (t *idTable) settle() {
 	slices.Sort(t.fresh[:t.n])
 	t.run = merge(t.run, t.fresh[:t.n])
 	t.n = 0
-	if len(t.run) > max(minRun, len(t.rest)/64) {
-		t.rest = merge(t.rest, t.run)
+	if len(t.run) > max(minRun, t.rest.len()/64) {
+		if t.rest == nil {
+			t.rest = new(packed)
+		}
+		t.rest.merge(t.run)
 		t.run = t.run[:0]
 	}
 }
@@ -200,7 +212,7 @@ func merge(into, from []uint64) []uint64 {
 
 // ascending appends all identities in order to the empty list all.
 func (t *idTable) ascending(all []uint64) []uint64 {
-	all = append(append(append(all, t.rest...), t.run...), t.fresh[:t.n]...)
+	all = append(append(t.rest.appendTo(all), t.run...), t.fresh[:t.n]...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }

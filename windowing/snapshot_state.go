@@ -168,9 +168,12 @@ func (w *wire) table(t *idTable) {
 	if !w.reading {
 		return
 	}
-	if t.run = all; n > minRun {
-		t.rest, t.run = all, nil
+	if n > minRun {
+		t.rest = new(packed)
+		t.rest.merge(all)
+		return
 	}
+	t.run = all
 }
 
 // sensorKeys is which keys each sensor feeds.
