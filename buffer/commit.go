@@ -39,9 +39,9 @@ type Commit struct {
 // Commit writes c in one transaction. When it returns nil, everything in c and
 // everything delivered before the call is on disk. If the error is an ErrFull,
 // nothing was written and c may be tried again as it is; the older checkpoint may
-// be gone. A c that cannot be right, such as a block out of sequence, is refused and changes nothing. Any
-// other error is a *BrokenError: it is not known whether c is on disk, and the
-// store answers nothing until it is closed and opened again.
+// be gone. A c that cannot be right, such as a block out of sequence, is refused and
+// changes nothing. Any other error is a *BrokenError: it is not known whether c is on
+// disk, and the store answers nothing until it is closed and opened again.
 //
 // c and what it points to are the caller's again when Commit returns. Commit
 // returns the error of a Snapshot that fails by itself; nothing was written then.

@@ -34,9 +34,9 @@ func beganAfter(since, block uint64) bool { return since == 0 || since > block }
 // the new records, in order, and merely not as slowly.
 const aheadMax = 32
 
-// Begin begins a connection, before anything is read over it: whatever is not delivered by now is its backlog, and
-// reading starts anew. With ordered, Live has nothing until all of the backlog was
-// read; else it goes beside it.
+// Begin begins a connection, before anything is read over it: whatever is not
+// delivered by now is its backlog, and reading starts anew. With ordered, Live has
+// nothing until all of the backlog was read; else it goes beside it.
 func (o *Outbox) Begin(ordered bool) {
 	st := o.s.snapshot()
 	o.mu.Lock()

@@ -120,7 +120,8 @@ func clockRecord(e clock.Event, now reading.ClockState) *uplink.Event {
 // was made. Within a boot the kernel's clock tells when that was. After a reboot it
 // is now less the gateway time that has passed since, which leaves out when the
 // gateway did not run; readings that the store already holds from this boot were
-// there earlier, and then its birth was too. Windows before it belong to an earlier store and stay closed.
+// there earlier, and then its birth was too. Windows before it belong to an earlier
+// store and stay closed.
 func (p *pipeline) giveBirth() error {
 	inst := p.clk.Now()
 	birthNS := inst.WallNS - inst.GatewayMS*1e6

@@ -11,14 +11,6 @@ import (
 	"tidemark/windowing"
 )
 
-// prepared is a batch that was stepped and waits to be on disk. The engine is
-// never asked about it again.
-type prepared struct {
-	commit buffer.Commit
-	bytes  int
-	tried  time.Duration
-}
-
 // checkpointCost is how many readings a restart may have to step again, about a
 // second's worth on a small machine. A block counts as blockCost readings. Where many
 // readings are remembered a checkpoint is large: then it waits until it costs the
@@ -68,37 +60,13 @@ func (p *pipeline) hasBlock(now time.Duration) bool {
 // collect turns a step's output into the block, the outbox records and the
 // evidence of the commit, and counts what became of each reading.
 func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Output) {
-	digest := sha256.New()
-	p.arena = p.arena[:0]
-	for i := range out.Emissions {
-		e := &out.Emissions[i]
-		from := len(p.arena)
-		p.arena = appendGeneration(p.arena, p.ledger.Generation)
-		p.arena = windowing.AppendEmission(p.arena, e)
-		record := p.arena[from:len(p.arena):len(p.arena)]
-		digest.Write(record[generationLen:])
-		p.ledger.Counts.emitted(e)
-		p.measures.emission(e)
-		if e.Kind == windowing.EmitDuplicate || e.Kind == windowing.EmitWatermark {
-			p.arena = p.arena[:from]
-			continue
-		}
-		if e.Kind == windowing.EmitQuarantine && !p.ledger.Floods.whole(e.Reading, b.Seq, p.ledger.GatewayMS) {
-			p.arena = p.arena[:from]
-			continue
-		}
-		if p.sends {
-			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Since: e.Since, Data: record})
-		}
-		if e.Kind == windowing.EmitLate || e.Kind == windowing.EmitQuarantine {
-			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: byte(e.Kind), AtMS: reading.FloorMS(b.WallNS), Data: record[generationLen:]})
-		}
-	}
+	digest := p.collectEmissions(c, b, out.Emissions)
 	for i := range b.Readings {
-		p.ledger.Counts.verdict(&b.Readings[i], out.Outcomes[i])
-		p.measures.reading(&b.Readings[i], b.GatewayMS)
-		p.ledger.saw(&b.Readings[i], b.Seq)
-		if b.Readings[i].Delivery.Has(reading.Released) && p.ledger.Release != nil {
+		r := &b.Readings[i]
+		p.ledger.Counts.verdict(r, out.Outcomes[i])
+		p.measures.reading(r, b.GatewayMS)
+		p.ledger.saw(r, b.Seq)
+		if r.Delivery.Has(reading.Released) && p.ledger.Release != nil {
 			p.ledger.Release.count(out.Outcomes[i])
 		}
 	}
@@ -110,8 +78,47 @@ func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Ou
 	minMS, maxMS := eventRange(b.Readings)
 	c.Block = &buffer.Block{
 		Seq: b.Seq, MinMS: minMS, MaxMS: maxMS, Readings: len(b.Readings),
-		Digest: [8]byte(digest.Sum(nil)), Data: reading.AppendBatch(nil, b), Index: p.indexer.Append(nil, b),
+		Digest: digest, Data: reading.AppendBatch(nil, b), Index: p.indexer.Append(nil, b),
 	}
+}
+
+// collectEmissions encodes each emission once: for the digest, which is that of
+// windowing.Output.Digest, for the outbox and for the evidence.
+func (p *pipeline) collectEmissions(c *buffer.Commit, b *reading.Batch, es []windowing.Emission) [8]byte {
+	digest := sha256.New()
+	p.arena = p.arena[:0]
+	for i := range es {
+		e := &es[i]
+		from := len(p.arena)
+		p.arena = appendGeneration(p.arena, p.ledger.Generation)
+		p.arena = windowing.AppendEmission(p.arena, e)
+		record := p.arena[from:len(p.arena):len(p.arena)]
+		digest.Write(record[generationLen:])
+		p.ledger.Counts.emitted(e)
+		p.measures.emission(e)
+		if !p.keeps(e, b.Seq) {
+			p.arena = p.arena[:from]
+			continue
+		}
+		if p.sends {
+			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Since: e.Since, Data: record})
+		}
+		if e.Kind == windowing.EmitLate || e.Kind == windowing.EmitQuarantine {
+			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: byte(e.Kind), AtMS: reading.FloorMS(b.WallNS), Data: record[generationLen:]})
+		}
+	}
+	return [8]byte(digest.Sum(nil))
+}
+
+// keeps reports whether an emission has a record of its own.
+func (p *pipeline) keeps(e *windowing.Emission, block uint64) bool {
+	switch e.Kind {
+	case windowing.EmitDuplicate, windowing.EmitWatermark:
+		return false
+	case windowing.EmitQuarantine:
+		return p.ledger.Floods.whole(e.Reading, block, p.ledger.GatewayMS)
+	}
+	return true
 }
 
 // noteUntimed shows the inputs whose readings lack the source time that the
@@ -255,18 +262,3 @@ const (
 	evidenceUndeliverable byte = 128
 	evidenceUnsent        byte = 129
 )
-
-// commitBytes is about what a commit adds to the file.
-func commitBytes(c *buffer.Commit) int {
-	n := 0
-	if c.Block != nil {
-		n += len(c.Block.Data)
-	}
-	for i := range c.Records {
-		n += len(c.Records[i].Data)
-	}
-	for i := range c.Evidence {
-		n += len(c.Evidence[i].Data)
-	}
-	return n
-}

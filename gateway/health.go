@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidemark/clock"
+	"tidemark/history"
 )
 
 // health gathers what speaks against trusting the gateway, for the status, the
@@ -46,7 +47,7 @@ func (h *health) set(name, detail string) {
 		h.log.Info().Str("fault", name).Int64("lasted_ms", gw-old.gatewayMS).Msg("recovered")
 	case detail != "" && !was:
 		gw, wall := h.now()
-		h.faults[name] = Fault{Name: name, Detail: detail, Since: rfc3339(wall), gatewayMS: gw}
+		h.faults[name] = Fault{Name: name, Detail: detail, Since: history.Time(wall), gatewayMS: gw}
 		h.log.Warn().Str("fault", name).Msg(detail)
 	case detail != "" && old.Detail != detail:
 		old.Detail = detail

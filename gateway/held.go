@@ -6,6 +6,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/clock"
+	"tidemark/history"
 	"tidemark/reading"
 )
 
@@ -40,7 +41,7 @@ func (o *oldest) find(store *buffer.Store, from uint64, kept reading.Disposition
 		}
 		for i := range batch.Readings {
 			if r := &batch.Readings[i]; r.Stamp.Disposition == kept {
-				at = rfc3339(r.IngestNS)
+				at = history.Time(r.IngestNS)
 				return errEnough
 			}
 		}

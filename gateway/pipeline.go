@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -311,60 +309,6 @@ func (p *pipeline) finish() error {
 		}
 	}
 	return p.checkpoint()
-}
-
-// retryAfter spaces the attempts to write to a full disk.
-const retryAfter = time.Second
-
-func (p *pipeline) retry(now time.Duration) (time.Duration, error) {
-	if now-p.prepared.tried < retryAfter {
-		return retryAfter - (now - p.prepared.tried), nil
-	}
-	return retryAfter, p.write(now)
-}
-
-// write commits the prepared batch. If the store is full the batch stays
-// prepared, to be tried again; nothing was written and nothing is acknowledged.
-func (p *pipeline) write(now time.Duration) error {
-	pr := p.prepared
-	pr.tried = now
-	begin := p.clk.Now().BootNS
-	err := p.store.Commit(&pr.commit)
-	if err != nil {
-		p.measures.failures++
-	} else {
-		p.measures.commit.observe(float64(p.clk.Now().BootNS-begin) / 1e9)
-	}
-	switch {
-	case errors.Is(err, buffer.ErrFull):
-		p.health.full(err)
-		return nil
-	case err != nil:
-		return &storageError{err: fmt.Errorf("cannot commit block %d: %w", p.seq+1, err)}
-	}
-	p.health.full(nil)
-	p.settle(now)
-	if p.checkpointDue() || p.store.WantsCheckpoint() {
-		return p.checkpoint()
-	}
-	return nil
-}
-
-// settle is what follows a commit that is on disk: the sources may acknowledge.
-func (p *pipeline) settle(now time.Duration) {
-	pr := p.prepared
-	p.prepared = nil
-	if pr.commit.Block != nil {
-		p.seq = pr.commit.Block.Seq
-	}
-	p.tails.post()
-	p.results.post()
-	p.cad.committed(now, pr.bytes)
-	p.saved = now
-	for src, token := range p.acks {
-		src.Committed(token)
-	}
-	clear(p.acks)
 }
 
 // reset empties the batch after it was stepped and encoded. What comes from here

@@ -13,6 +13,7 @@ import (
 	"tidemark/configs"
 	"tidemark/gateway/mqtt"
 	"tidemark/gateway/opcua"
+	"tidemark/history"
 	"tidemark/internal/pki"
 	"tidemark/reading"
 )
@@ -33,8 +34,8 @@ func (r mqttReader) input() string { return r.Status().Input }
 func (r mqttReader) standing() *ReaderStatus {
 	s := r.Status()
 	return &ReaderStatus{
-		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID, LastData: instantOf(s.LastNS),
-		CertificateEnds: instantOf(s.CertificateEndNS), Reconnects: s.Reconnects, Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
+		State: s.State.String(), Problem: s.Problem, Broker: s.Broker, ClientID: s.ClientID, LastData: history.Time(s.LastNS),
+		CertificateEnds: history.Time(s.CertificateEndNS), Reconnects: s.Reconnects, Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp,
 		Outstanding: s.Outstanding, Window: s.Limit, Queued: s.Queued,
 	}
 }
@@ -46,22 +47,14 @@ func (r opcuaReader) input() string { return r.Status().Input }
 func (r opcuaReader) standing() *ReaderStatus {
 	s := r.Status()
 	st := &ReaderStatus{
-		State: s.State.String(), Problem: s.Problem, Server: s.Server, LastData: instantOf(s.LastNS),
-		CertificateEnds: instantOf(s.CertificateEndNS), Reconnects: s.Reconnects, Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp, Outstanding: s.Outstanding,
+		State: s.State.String(), Problem: s.Problem, Server: s.Server, LastData: history.Time(s.LastNS),
+		CertificateEnds: history.Time(s.CertificateEndNS), Reconnects: s.Reconnects, Messages: s.Messages, Redelivered: s.Redelivered, CatchingUp: s.CatchingUp, Outstanding: s.Outstanding,
 		Subscriptions: s.Subscriptions, Monitored: s.Monitored, Rebuilt: s.Rebuilt,
 	}
 	for _, u := range s.Unread {
 		st.Unread = append(st.Unread, UnreadNode(u))
 	}
 	return st
-}
-
-// instantOf is empty where there is no time.
-func instantOf(ns int64) string {
-	if ns == reading.NoTime {
-		return ""
-	}
-	return rfc3339(ns)
 }
 
 // peer is whom the reader speaks with.

@@ -10,6 +10,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/configs"
+	"tidemark/history"
 )
 
 // errReload ends a session so that the next one takes another configuration.
@@ -72,7 +73,7 @@ func (g *Gateway) Reload(cfg *configs.Config) {
 func (g *Gateway) reject(err error) {
 	g.rejected = &Rejected{Reason: err.Error()}
 	if s := g.now.Load(); s != nil {
-		g.rejected.At = rfc3339(s.clk.Now().WallNS)
+		g.rejected.At = history.Time(s.clk.Now().WallNS)
 	}
 	g.log.Error().Err(err).Msg("the configuration file was rejected; the one in force before stays")
 }

@@ -14,8 +14,8 @@ import (
 const metaRestored = "restored"
 
 // MarkRestored prepares the store at path, which was copied back from a backup of
-// the configuration's gateway: it will have a new generation, since whoever it was taken from may have
-// gone on counting revisions after the backup (DESIGN, Generations).
+// the configuration's gateway: it will have a new generation, since whoever it was
+// taken from may have gone on counting revisions after the backup (DESIGN, Generations).
 func MarkRestored(cfg *configs.Config, path string, nowMS int64) error {
 	o := storeOptions(cfg, nowMS*1e6)
 	o.Compact = false // which would make the file that of whoever restores

@@ -26,6 +26,8 @@ const (
 	resultWindows = 24
 )
 
+func newResults() *results { return &results{keys: map[resultKey]*keyResults{}} }
+
 type resultKey struct{ feature, asset, lifecycle, sensor string }
 
 type stagedResult struct {

@@ -121,14 +121,17 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		return nil, err
 	}
 	p := &pipeline{
-		clk: s.clk, store: s.store, engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
-		features: features, specs: map[string]string{}, taken: map[string]uint64{}, catching: map[string]catcher{}, untimed: map[string]uint64{}, memories: map[string][]byte{}, sessions: map[string][]string{}, alive: map[string]int64{}, lists: map[string][]byte{}, sends: len(c.Uplinks) > 0, log: s.log, health: s.health,
-		config: s.store.Meta(metaConfig), lastGood: lastGood(c), policies: map[string]clock.InputPolicy{},
+		clk: s.clk, store: s.store, log: s.log, health: s.health,
+		engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
+		features: features, specs: map[string]string{}, policies: map[string]clock.InputPolicy{}, sends: len(c.Uplinks) > 0,
+		config: s.store.Meta(metaConfig), lastGood: lastGood(c),
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
-		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1), asked: make(chan func()), posted: make(chan struct{}, 1),
-		born: make(chan struct{}), ended: make(chan struct{}), acks: map[reading.Source]uint64{}, measures: newMeasures(), board: newBoard(), tails: &tails{},
-		results: &results{keys: map[resultKey]*keyResults{}},
+		taken: map[string]uint64{}, untimed: map[string]uint64{}, alive: map[string]int64{}, catching: map[string]catcher{},
+		memories: map[string][]byte{}, sessions: map[string][]string{}, lists: map[string][]byte{}, acks: map[reading.Source]uint64{},
+		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1),
+		asked: make(chan func()), posted: make(chan struct{}, 1), born: make(chan struct{}), ended: make(chan struct{}),
+		measures: newMeasures(), board: newBoard(), tails: &tails{}, results: newResults(),
 	}
 	for i := range c.Features {
 		p.specs[c.Features[i].Name] = c.Features[i].Spec()
@@ -278,9 +281,4 @@ func (u *sender) status() UplinkStatus {
 	}
 	w, _ := box.Waiting() // a store that cannot be read says so elsewhere
 	return UplinkStatus{Name: u.name, State: "waiting", Backlog: w.Records, RawBlocks: box.WaitingBlocks(), Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
-}
-
-func rfc3339(ns int64) string {
-	b := reading.AppendJSONTime(nil, ns)
-	return string(b[1 : len(b)-1])
 }

@@ -80,7 +80,7 @@ func (s *session) quarantine(ctx context.Context, sel Selection) (*Quarantine, e
 		q.Count += k.Count
 		q.Groups = append(q.Groups, KeptGroup{
 			Input: k.Input, Device: k.Sender, Reason: k.Reason.String(), Count: k.Count,
-			Oldest: rfc3339(k.OldestMS * 1e6), Newest: rfc3339(k.LastMS * 1e6), NextStep: clock.NextStep(k.Reason),
+			Oldest: history.Time(k.OldestMS * 1e6), Newest: history.Time(k.LastMS * 1e6), NextStep: clock.NextStep(k.Reason),
 		})
 	}
 	slices.SortFunc(q.Groups, func(a, b KeptGroup) int {

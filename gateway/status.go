@@ -10,6 +10,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/clock"
+	"tidemark/history"
 	"tidemark/reading"
 )
 
@@ -92,7 +93,7 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 	inst := s.clk.Now()
 	st := &Status{
 		Gateway: s.cfg.Gateway.ID, Version: s.gateway.opts.Version,
-		At: rfc3339(inst.WallNS), GatewayMS: inst.GatewayMS, Conserved: true,
+		At: history.Time(inst.WallNS), GatewayMS: inst.GatewayMS, Conserved: true,
 		Clock:         s.clk.Status(),
 		Configuration: s.configStatus(),
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"tidemark/history"
 	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
@@ -60,7 +61,7 @@ func newUplinkStatus(s uplink.Status, rawBlocks int64) UplinkStatus {
 		Sent: s.Sent, Resent: s.Resent, SetAside: s.SetAside, Failures: s.Failures, ReceiveMax: s.ReceiveMax,
 	}
 	if s.LastAckNS != 0 {
-		u.LastAck = rfc3339(s.LastAckNS)
+		u.LastAck = history.Time(s.LastAckNS)
 	}
 	return u
 }

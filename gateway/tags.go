@@ -75,7 +75,7 @@ func (s *session) tags(ctx context.Context, most int) (*Tags, map[TagState]int, 
 		return nil, nil, err
 	}
 	l := newTagList(inst.WallNS, s.points(), expected, most)
-	t := &Tags{Gateway: s.cfg.Gateway.ID, At: rfc3339(inst.WallNS)}
+	t := &Tags{Gateway: s.cfg.Gateway.ID, At: history.Time(inst.WallNS)}
 	t.Unlisted = s.pipe.board.each(l.spoken)
 	l.silent()
 	t.Tags = l.tags()

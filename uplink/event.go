@@ -77,8 +77,8 @@ func RejectEvent(input string, r *reading.Reject, clock reading.ClockState) *Eve
 }
 
 // DefinitionRecord returns the definition of a feature as an outbox record of
-// KindDefinition, in force from the Unix nanosecond atNS. spec is the JSON value that says what determines the feature's
-// values; it must be valid.
+// KindDefinition, in force from the Unix nanosecond atNS. spec is the JSON value that
+// says what determines the feature's values; it must be valid.
 func DefinitionRecord(id windowing.FeatureID, atNS int64, clock reading.ClockState, spec []byte) []byte {
 	o := object{append(make([]byte, 0, 256+len(spec)), '{')}
 	o.str("feature", id.Name)

@@ -26,9 +26,9 @@ func newRunCmd() *cobra.Command {
 		Long: `Run the gateway until it is told to stop by SIGTERM or SIGINT.
 
 SIGHUP, or tidemark reload, has it read the file again: a sound one is applied
-without losing a reading, one with a fault changes nothing and is reported. A file that is at fault
-at the start is replaced by the last good one, which the store keeps, and the
-gateway is degraded until it is mended.
+without losing a reading, one with a fault changes nothing and is reported. A file
+that is at fault at the start is replaced by the last good one, which the store
+keeps, and the gateway is degraded until it is mended.
 
 Under systemd (Type=notify) it says READY once its store is recovered and its
 readers have started, and logs JSON; on a terminal it logs for people.`,

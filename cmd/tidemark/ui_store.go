@@ -10,7 +10,7 @@ import (
 
 	"tidemark/buffer"
 	"tidemark/gateway"
-	"tidemark/reading"
+	"tidemark/history"
 )
 
 // What the store commands print.
@@ -104,7 +104,7 @@ func storeTime(ms int64) string {
 	if ms == 0 {
 		return "an unknown time"
 	}
-	return strings.Trim(string(reading.AppendJSONTimeMS(nil, ms)), `"`)
+	return history.TimeMS(ms)
 }
 
 // printCompacted says what compacting brought.

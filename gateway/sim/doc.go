@@ -1,7 +1,7 @@
 // Package sim is a small world around a gateway, for the demo and for tests: time
 // servers of which one lies, an MQTT broker, machines with the habits of real ones,
-// and a controller with an OPC UA server. Everything listens on loopback, speaks the real protocols and ends with
-// the context of Run.
+// and a controller with an OPC UA server. Everything listens on loopback, speaks the
+// real protocols and ends with the context of Run.
 //
 // New binds the ports, so that a configuration can name them before anything
 // runs; Run serves. What the machines say, and when, follows from the seed and
