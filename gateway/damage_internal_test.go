@@ -31,7 +31,10 @@ func spoil(t *testing.T, path string, block buffer.Block) {
 
 // crash ends the session as a kill does: no checkpoint is written.
 func (b *bench) crash() {
-	b.pipe.cost = 0 // nothing to write
+	b.t.Helper()
+	if err := b.pipe.ask(b.t.Context(), func() { b.pipe.cost = 0 }); err != nil { // nothing to write
+		b.t.Fatal(err)
+	}
 	b.end()
 }
 
@@ -66,7 +69,11 @@ func TestDamagedBlockCostsOneBlock(t *testing.T) {
 	if len(held) <= records || !strings.Contains(all, `"damaged_blocks":1`) || !strings.Contains(all, `"lost_blocks":1`) {
 		t.Errorf("%d records, before %d; the events are %q", len(held), records, said)
 	}
-	if lost := b.pipe.ledger.Counts.Lost[string(buffer.LossRaw)]; lost != 1 {
+	var lost uint64
+	if err := b.pipe.ask(t.Context(), func() { lost = b.pipe.ledger.Counts.Lost[string(buffer.LossRaw)] }); err != nil {
+		t.Fatal(err)
+	}
+	if lost != 1 {
 		t.Errorf("%d readings counted as lost, want 1", lost)
 	}
 	b.crash()

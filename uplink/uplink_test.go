@@ -211,7 +211,7 @@ func TestChaos(t *testing.T) {
 	p := startProxy(t, b.addr)
 	src := newOutbox()
 	cfg := quick()
-	cfg.URL, cfg.AckTimeout = p.url(), 60*time.Millisecond
+	cfg.URL, cfg.AckTimeout = p.url(), 200*time.Millisecond
 	u, stop := run(t, cfg, src, nil)
 	faults := make(chan struct{})
 	var wg sync.WaitGroup
@@ -227,7 +227,7 @@ func TestChaos(t *testing.T) {
 				p.drop()
 			case 3:
 				p.setHole(true)
-				time.Sleep(150 * time.Millisecond)
+				time.Sleep(400 * time.Millisecond)
 				p.drop()
 				p.setHole(false)
 			case 4:
