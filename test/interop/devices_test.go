@@ -90,7 +90,7 @@ func TestSparkplugEdgeNode(t *testing.T) {
 		{Topic: "spBv1.0/g/NBIRTH/edge", Sparkplug: &sparkplug{at(0), seq(0), []metric{
 			{Name: "bdSeq", Type: "UInt64", Value: 7}, {Name: "Node Control/Rebirth", Type: "Boolean", Value: false},
 			{Name: "i8", Alias: 1, Type: "Int8", Value: -12}, {Name: "i16", Alias: 2, Type: "Int16", Value: -12}, {Name: "i32", Alias: 3, Type: "Int32", Value: -12},
-			{Name: "i64", Alias: 4, Type: "Int64", Value: "-12"}, {Name: "u64", Alias: 5, Type: "UInt64", Value: "18446744073709551615"}, {Name: "u32", Alias: 6, Type: "UInt32", Value: 4294967295},
+			{Name: "i64", Alias: 4, Type: "Int64", Value: "-12"}, {Name: "u64", Alias: 5, Type: "UInt64", Value: "18446744073709551615"}, {Name: "u32", Alias: 6, Type: "UInt32", Value: uint32(4294967295)},
 			{Name: "f", Alias: 7, Type: "Float", Value: 1.5}, {Name: "d", Alias: 8, Type: "Double", Value: -0.1}, {Name: "b", Alias: 9, Type: "Boolean", Value: true},
 			{Name: "s", Alias: 10, Type: "String", Value: "on"}, {Name: "level", Alias: 11, Type: "Double", Value: 1}}}},
 		{Topic: "spBv1.0/g/DBIRTH/edge/tank", Sparkplug: &sparkplug{at(0), seq(1), []metric{{Name: "level", Alias: 12, Type: "Double", Value: 5}}}},
