@@ -149,6 +149,9 @@ func TestTiming(t *testing.T) {
 			t.Errorf("a subscription of %v is noticed dead after %v", every, d)
 		}
 	}
+	if d := (pace{publishing: 24 * time.Hour, keepAlive: 1<<32 - 1}).deadAfter(); d < 24*time.Hour {
+		t.Errorf("a server that revises without bounds has dead subscriptions after %v", d)
+	}
 	for _, c := range []struct {
 		sampling, publishing time.Duration
 		least, most          uint32
@@ -157,6 +160,7 @@ func TestTiming(t *testing.T) {
 		{time.Second, time.Second, 1, 20},
 		{0, time.Second, 10, 1000},
 		{time.Millisecond, time.Second, 1000, 1000},
+		{time.Nanosecond, time.Second, 1000, 1000},
 	} {
 		if q := queueFor(c.sampling, c.publishing); q < c.least || q > c.most || q < 2 {
 			t.Errorf("a queue of %d for %v in %v", q, c.sampling, c.publishing)

@@ -42,14 +42,16 @@ func wish(publishing time.Duration) pace {
 	return pace{publishing: publishing, keepAlive: keepAlive, lifetime: max(3*keepAlive, count(orphanLife, publishing))}
 }
 
-// count is how many intervals make up d, at least one.
+// count is how many intervals make up d, at least one and at most 2^31.
 func count(d, interval time.Duration) uint32 {
-	return uint32(max(1, math.Ceil(float64(d)/float64(max(interval, 1)))))
+	return uint32(min(max(1, math.Ceil(float64(d)/float64(max(interval, 1)))), 1<<31))
 }
 
-// silence is the longest that a healthy subscription says nothing.
+// silence is the longest that a healthy subscription says nothing, at most a
+// year whatever the server made of it.
 func (p pace) silence() time.Duration {
-	return time.Duration(max(p.keepAlive, 1)) * max(p.publishing, time.Millisecond)
+	ns := float64(max(p.keepAlive, 1)) * float64(max(p.publishing, time.Millisecond))
+	return time.Duration(min(ns, float64(365*24*time.Hour)))
 }
 
 // deadAfter is how long nothing comes from a subscription that is dead. It lies
