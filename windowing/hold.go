@@ -58,9 +58,9 @@ func (rt *route) carryIn(e *Engine, r *reading.Reading, t int64) {
 // fires.
 func (k *key) carryChanged(at int) {
 	f := k.feature
-	ns, until := k.seq.ns[at], never
+	ns, until := k.seq.kept.ns(at), never
 	if at+1 < k.seq.len() {
-		until = k.seq.ns[at+1]
+		until = k.seq.kept.ns(at + 1)
 	}
 	carries := func(start int64) bool { return ns < start*1e6 && start*1e6 <= until && start*1e6-ns < f.holdNS }
 	for _, w := range k.windows {
@@ -94,7 +94,7 @@ func (k *key) mayOpen(start int64) bool {
 // heldInto reports whether the window that starts there carries a value in (H1).
 func (k *key) heldInto(start int64) bool {
 	i := k.seq.from(start*1e6) - 1
-	return i >= 0 && k.feature.holdNS > 0 && k.seq.metaAt(i)&metaBreak == 0 && start*1e6-k.seq.ns[i] < k.feature.holdNS
+	return i >= 0 && k.feature.holdNS > 0 && k.seq.metaAt(i)&metaBreak == 0 && start*1e6-k.seq.kept.ns(i) < k.feature.holdNS
 }
 
 // maxEmpties is how many windows without readings one jump of the watermark gives
@@ -153,7 +153,7 @@ func (k *key) endSiblings(at int) {
 	if !k.hasSiblings() {
 		return
 	}
-	ns := k.seq.ns[at]
+	ns := k.seq.kept.ns(at)
 	next := never
 	for _, o := range k.feature.siblings[[2]string{k.name.asset, k.name.sensor}] {
 		if o == k {
@@ -162,7 +162,7 @@ func (k *key) endSiblings(at int) {
 		o.endHold(ns)
 		for i := o.seq.from(ns + 1); i < o.seq.len(); i++ {
 			if o.seq.metaAt(i)&metaEnd == 0 {
-				next = min(next, o.seq.ns[i])
+				next = min(next, o.seq.kept.ns(i))
 				break
 			}
 		}

@@ -26,7 +26,7 @@ func (k *key) integrate(w *window) (h held) {
 	if k.heldInto(w.start) {
 		cur = lo - 1
 		if m := k.seq.metaAt(cur); isNumber(m.kind()) {
-			h.carried = makeValue(m.kind(), k.seq.num[cur])
+			h.carried = makeValue(m.kind(), k.seq.kept.num(cur))
 		}
 	}
 	for i := lo; i < hi; i++ {
@@ -34,12 +34,12 @@ func (k *key) integrate(w *window) (h held) {
 		if m&(metaCarry|metaEnd) == metaCarry {
 			continue // it is for the windows after this one
 		}
-		h.hold(k, cur, start, k.seq.ns[i])
+		h.hold(k, cur, start, k.seq.kept.ns(i))
 		if m&metaBreak != 0 {
 			cur = -1
 			continue
 		}
-		if cur >= 0 && (k.seq.metaAt(cur).kind() != m.kind() || k.seq.num[cur] != k.seq.num[i]) {
+		if cur >= 0 && (k.seq.metaAt(cur).kind() != m.kind() || k.seq.kept.num(cur) != k.seq.kept.num(i)) {
 			h.transitions++
 		}
 		cur = i
@@ -55,7 +55,7 @@ func (h *held) hold(k *key, i int, start, until int64) {
 		return
 	}
 	f := k.feature
-	from := k.seq.ns[i]
+	from := k.seq.kept.ns(i)
 	if f.holdNS > 0 {
 		until = min(until, from+f.holdNS)
 	}
@@ -63,7 +63,7 @@ func (h *held) hold(k *key, i int, start, until int64) {
 	if span <= 0 {
 		return
 	}
-	kind, bits := k.seq.metaAt(i).kind(), k.seq.num[i]
+	kind, bits := k.seq.metaAt(i).kind(), k.seq.kept.num(i)
 	h.covered += span
 	if isNumber(kind) {
 		h.numeric += span

@@ -9,13 +9,12 @@ import (
 )
 
 // sequence keeps a key's readings in the order of (time, id, value), for the
-// functions that cannot do without: 16 bytes each, and two more columns only
+// functions that cannot do without: 14 bytes each, and two more columns only
 // where readings differ in kind or carry ids that the order needs. All windows of
 // the key read from the one sequence; before the oldest open one it keeps the
 // reading that is carried in.
 type sequence struct {
-	ns   []int64
-	num  []uint64
+	kept keptList
 	meta []meta // nil while all are like
 	like meta
 	// ends[i] is where the id of reading i ends in ids; nil while there is none.
@@ -36,7 +35,7 @@ const (
 
 func (m meta) kind() reading.Kind { return reading.Kind(m & metaKind) }
 
-func (q *sequence) len() int { return len(q.ns) }
+func (q *sequence) len() int { return q.kept.len() }
 
 func (q *sequence) metaAt(i int) meta {
 	if q.meta == nil {
@@ -58,7 +57,7 @@ func (q *sequence) id(i int) []byte {
 
 // compare orders what is to be kept against reading i.
 func (q *sequence) compare(i int, ns int64, num uint64, m meta, id string) int {
-	if c := cmp.Compare(ns, q.ns[i]); c != 0 {
+	if c := cmp.Compare(ns, q.kept.ns(i)); c != 0 {
 		return c
 	}
 	if q.ends != nil || id != "" {
@@ -66,7 +65,7 @@ func (q *sequence) compare(i int, ns int64, num uint64, m meta, id string) int {
 			return c
 		}
 	}
-	if c := compareValues(m.kind(), num, q.metaAt(i).kind(), q.num[i]); c != 0 {
+	if c := compareValues(m.kind(), num, q.metaAt(i).kind(), q.kept.num(i)); c != 0 {
 		return c
 	}
 	return cmp.Compare(m, q.metaAt(i))
@@ -74,36 +73,32 @@ func (q *sequence) compare(i int, ns int64, num uint64, m meta, id string) int {
 
 // insert keeps a reading and returns its place.
 func (q *sequence) insert(ns int64, num uint64, m meta, id string) int {
-	at := len(q.ns)
+	at := q.len()
 	for at > 0 && q.compare(at-1, ns, num, m, id) < 0 {
 		at--
 	}
 	q.setMeta(at, m)
 	if id != "" && q.ends == nil {
-		q.ends = make([]uint32, len(q.ns), cap(q.ns))
+		q.ends = make([]uint32, q.len())
 	}
 	if q.ends != nil {
 		q.insertID(at, id)
 	}
-	q.ns = slices.Insert(q.ns, at, ns)
-	q.num = slices.Insert(q.num, at, num)
+	q.kept.insert(at, ns, num)
 	return at
 }
 
 func (q *sequence) setMeta(at int, m meta) {
 	switch {
-	case q.meta == nil && len(q.ns) == 0:
+	case q.meta == nil && q.len() == 0:
 		q.like = m
 		return
 	case q.meta == nil && q.like == m:
 		return
 	case q.meta == nil:
-		q.meta = make([]meta, len(q.ns), cap(q.ns)+1)
-		for i := range q.meta {
-			q.meta[i] = q.like
-		}
+		q.meta = slices.Repeat([]meta{q.like}, q.len())
 	}
-	q.meta = slices.Insert(q.meta, at, m)
+	q.meta = insert(q.meta, at, m)
 }
 
 func (q *sequence) insertID(at int, id string) {
@@ -112,7 +107,7 @@ func (q *sequence) insertID(at int, id string) {
 		from = q.ends[at-1]
 	}
 	q.ids = slices.Insert(q.ids, int(from), []byte(id)...)
-	q.ends = slices.Insert(q.ends, at, from)
+	q.ends = insert(q.ends, at, from)
 	for i := at; i < len(q.ends); i++ {
 		q.ends[i] += uint32(len(id))
 	}
@@ -134,15 +129,11 @@ func (q *sequence) dropFront(n int) {
 	if q.meta != nil {
 		q.meta = slices.Delete(q.meta, 0, n)
 	}
-	q.ns = slices.Delete(q.ns, 0, n)
-	q.num = slices.Delete(q.num, 0, n)
-	if len(q.ns) == 0 {
-		*q = sequence{ns: q.ns, num: q.num}
+	q.kept.dropFront(n)
+	if q.len() == 0 {
+		*q = sequence{kept: q.kept}
 	}
 }
 
 // from returns the place of the first reading at or after ns.
-func (q *sequence) from(ns int64) int {
-	i, _ := slices.BinarySearch(q.ns, ns)
-	return i
-}
+func (q *sequence) from(ns int64) int { return q.kept.from(ns) }

@@ -305,25 +305,31 @@ func (w *wire) edges(f *feature, a *accumulator) {
 
 // sequence is a key's kept readings, column by column.
 func (w *wire) sequence(q *sequence, f *feature) {
-	n := len(q.ns)
+	n := q.len()
 	w.count(&n, 9)
-	if w.reading {
-		q.ns, q.num = make([]int64, n), make([]uint64, n)
-	}
 	last := int64(0)
 	for i := range n {
-		d := q.ns[i] - last
+		d := int64(0)
+		if !w.reading {
+			d = q.kept.ns(i) - last
+		}
 		w.i64(&d)
-		q.ns[i] = last + d
-		last = q.ns[i]
-		if w.reading && (d < 0 && i > 0 || last < f.lo*1e6 || last/1e6 > f.hi) {
+		last += d
+		if !w.reading {
+			continue
+		}
+		if d < 0 && i > 0 || last < f.lo*1e6 || last/1e6 > f.hi {
 			w.fail(errors.New("kept readings are out of order or range"))
 			*q = sequence{}
 			return
 		}
+		q.kept.insert(i, last, 0)
 	}
-	for i := range n {
-		w.fixed(&q.num[i])
+	for i := range q.len() {
+		num := q.kept.num(i)
+		if w.fixed(&num); w.reading {
+			q.kept.setNum(i, num)
+		}
 	}
 	code(w, &q.like, metaTop)
 	list(w, &q.meta, func(w *wire, m *meta) { code(w, m, metaTop) })
@@ -342,7 +348,7 @@ func (w *wire) sequence(q *sequence, f *feature) {
 
 // sound reports whether the columns fit together.
 func (q *sequence) sound() bool {
-	n := len(q.ns)
+	n := q.len()
 	if q.meta != nil && len(q.meta) != n || q.ends != nil && len(q.ends) != n || q.ends == nil && len(q.ids) > 0 {
 		return false
 	}

@@ -222,7 +222,7 @@ func (k *key) percentile(w *window, fn *function) reading.Value {
 	lo, hi := k.span(w)
 	for i := lo; i < hi; i++ {
 		if m := k.seq.metaAt(i); m&(metaBreak|metaCarry) == 0 && isNumber(m.kind()) {
-			values = append(values, makeValue(m.kind(), k.seq.num[i]))
+			values = append(values, makeValue(m.kind(), k.seq.kept.num(i)))
 		}
 	}
 	k.feature.engine.scratch = values
@@ -248,7 +248,7 @@ func (k *key) longestGap(w *window) int64 {
 	lo, hi := k.span(w)
 	for i := lo; i < hi; i++ {
 		if k.seq.metaAt(i)&(metaBreak|metaCarry) == 0 {
-			at := reading.FloorMS(k.seq.ns[i])
+			at := reading.FloorMS(k.seq.kept.ns(i))
 			best = max(best, at-last)
 			last = at
 		}
