@@ -211,7 +211,7 @@ func TestChaos(t *testing.T) {
 	p := startProxy(t, b.addr)
 	src := newOutbox()
 	cfg := quick()
-	cfg.URL, cfg.AckTimeout = p.url(), 200*time.Millisecond
+	cfg.URL, cfg.AckTimeout = p.url(), time.Second // a loaded machine answers later than a quiet one
 	u, stop := run(t, cfg, src, nil)
 	faults := make(chan struct{})
 	var wg sync.WaitGroup
@@ -227,7 +227,7 @@ func TestChaos(t *testing.T) {
 				p.drop()
 			case 3:
 				p.setHole(true)
-				time.Sleep(400 * time.Millisecond)
+				time.Sleep(1200 * time.Millisecond)
 				p.drop()
 				p.setHole(false)
 			case 4:
@@ -238,7 +238,7 @@ func TestChaos(t *testing.T) {
 	})
 	for range n / 100 {
 		src.numbered(100)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(40 * time.Millisecond)
 	}
 	close(faults)
 	wg.Wait()
