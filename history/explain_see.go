@@ -182,7 +182,8 @@ func (w *Window) vouch(r *reading.Reading) {
 	}
 }
 
-// wait says what an open window waits for.
+// wait says what an open window waits for. One that the watermark has passed and
+// that took nothing waits for nothing.
 func (w *Window) wait(e *windowing.Engine, asset, sensor string) {
 	if w.Closing != nil {
 		return
@@ -190,6 +191,9 @@ func (w *Window) wait(e *windowing.Engine, asset, sensor string) {
 	last := w.endMS - 1
 	p := &Progress{ResultAt: TimeMS(last), ClosingAt: TimeMS(last + w.lateness)}
 	if wm, inputs, ok := e.Progress(w.Feature, asset, w.Lifecycle, sensor); ok {
+		if wm >= last && len(w.Revisions) == 0 && w.Counts[Accepted] == 0 {
+			return
+		}
 		p.Watermark = TimeMS(wm)
 		p.HeldBy, p.Idle, p.Stalled = slices.Clone(inputs.Active), slices.Clone(inputs.Idle), slices.Clone(inputs.Stalled)
 	}

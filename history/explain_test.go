@@ -110,6 +110,9 @@ func TestLatestWindowAndThoseBefore(t *testing.T) {
 		if w.Start != history.TimeMS(noon+want.start*1000) || w.State != want.state {
 			t.Errorf("%d back: %s, %s; want %+v", back, w.Start, w.State, want)
 		}
+		if w.State == history.WindowEmpty && w.Progress != nil {
+			t.Errorf("%d back: nothing came before the watermark passed, and it waits for %+v", back, w.Progress)
+		}
 	}
 	w := explain(t, m, history.Question{Asset: "press", Sensor: "b", AtMS: reading.NoTime}).Windows[0]
 	if p := w.Progress; p == nil || p.Watermark != history.TimeMS(noon+146_999) || p.ResultAt != history.TimeMS(noon+179_999) || fmt.Sprint(p.HeldBy) != "[line]" {
