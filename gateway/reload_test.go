@@ -121,12 +121,12 @@ func TestReloadOfTheFile(t *testing.T) {
 		t.Errorf("rejected %+v, %s because %+v", r, st.Verdict, st.Because)
 	}
 	next, fault = configOf(t, store, "two"), nil
-	before, err := gateway.AskReload(t.Context(), gateway.SocketPath(store))
+	began, err := gateway.AskReload(t.Context(), gateway.SocketPath(store))
 	if err != nil {
 		t.Fatal(err)
 	}
 	st = becomes(t, g, "serving the second", func(st *gateway.Status) bool {
-		return st.Configuration.Loads > before && feature("two")(st)
+		return st.Configuration.Loads > began.Loads && feature("two")(st)
 	})
 	if st.Configuration.Rejected != nil || shows(st, "configuration", "") {
 		t.Errorf("%+v, still %+v", st.Configuration, st.Because)

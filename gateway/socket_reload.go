@@ -6,10 +6,11 @@ import (
 	"net/http"
 )
 
-// reloadAnswer says how a client sees that the reload is over: Status's
-// Configuration.Loads is above Loads then.
-type reloadAnswer struct {
-	Loads uint64 `json:"loads"`
+// Reloading is a reload that has begun. It is over when Status's
+// Configuration.Loads is above Loads.
+type Reloading struct {
+	Loads  uint64 `json:"loads"`
+	Socket string `json:"socket"` // where the gateway will answer, if the file names another store
 }
 
 // reload reads the file and answers before it is put in force, which ends the
@@ -25,7 +26,7 @@ func (s *session) reload(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusConflict, err)
 		return
 	}
-	answer(w, reloadAnswer{s.configStatus().Loads}, nil)
+	answer(w, Reloading{s.configStatus().Loads, absolute(SocketPath(cfg.Store.Path.String()))}, nil)
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
@@ -33,12 +34,7 @@ func (s *session) reload(w http.ResponseWriter, _ *http.Request) {
 }
 
 // AskReload has the gateway that listens at the socket read its configuration
-// file, and returns what Status's Configuration.Loads will exceed once that is
-// done. A file with a fault is the error.
-func AskReload(ctx context.Context, socket string) (loads uint64, err error) {
-	a, err := askFor[reloadAnswer](ctx, socket, http.MethodPost, "/reload")
-	if err != nil {
-		return 0, err
-	}
-	return a.Loads, nil
+// file. A file with a fault is the error.
+func AskReload(ctx context.Context, socket string) (*Reloading, error) {
+	return askFor[Reloading](ctx, socket, http.MethodPost, "/reload")
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"tidemark/configs"
 	"tidemark/gateway"
 )
 
@@ -29,31 +31,71 @@ every fault is printed, and the exit code is 2.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 			defer cancel()
-			return reload(ctx, cmd, socket)
+			r, err := beginReload(ctx, socket)
+			var refused *gateway.Refusal
+			switch {
+			case errors.As(err, &refused):
+				return &exitError{exitUsage, fmt.Errorf("the file is at fault and changed nothing:\n%w", err)}
+			case nobodyListens(err):
+				return of.unheard(socket)
+			case err != nil:
+				return answered(ctx, socket, err)
+			}
+			return endReload(ctx, cmd, r, slices.Compact([]string{socket, r.Socket}))
 		},
 	}
 	of.add(cmd)
 	return cmd
 }
 
-func reload(ctx context.Context, cmd *cobra.Command, socket string) error {
-	before, err := gateway.AskReload(ctx, socket)
-	var refused *gateway.Refusal
-	switch {
-	case errors.As(err, &refused):
-		return &exitError{exitUsage, fmt.Errorf("the file is at fault and changed nothing:\n%w", err)}
-	case err != nil:
-		return answered(ctx, socket, err)
+// restarting is how long nobody may listen while the gateway's parts start anew.
+const restarting = 2 * time.Second
+
+// beginReload asks for the reload, if need be after another one.
+func beginReload(ctx context.Context, socket string) (*gateway.Reloading, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(restarting)
+	for {
+		r, err := gateway.AskReload(ctx, socket)
+		if !nobodyListens(err) {
+			return r, err
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return r, err
+		case <-ctx.Done():
+			return r, err
+		}
 	}
+}
+
+// unheard says why nobody listens where the file says. The file may be what is
+// wrong: without a store in it, or with another one than the gateway has.
+func (f *gatewayFlags) unheard(socket string) error {
+	if f.socket == "" {
+		if cfg, err := configs.Load(f.file); cfg == nil && err != nil {
+			return &exitError{exitUsage, fmt.Errorf("the file is at fault and changed nothing; nor does anybody listen at %s:\n%w", socket, err)}
+		}
+	}
+	return runtimeError(fmt.Errorf("the gateway is not running: nobody listens at %s; if store.path is new in the file, name the socket beside the store of before: tidemark reload --socket FORMER.sock", socket))
+}
+
+// endReload waits until the file is in force. The gateway answers at one of the
+// sockets then: with another store, at another one.
+func endReload(ctx context.Context, cmd *cobra.Command, r *gateway.Reloading, sockets []string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		st, err := gateway.AskStatus(ctx, socket)
-		switch {
-		case err == nil && st.Configuration.Loads > before && st.Configuration.Rejected != nil:
-			return runtimeError(fmt.Errorf("the gateway cannot run with the file and went back to the one before: %s", st.Configuration.Rejected.Reason))
-		case err == nil && st.Configuration.Loads > before:
-			return runtimeError(printReloaded(cmd.OutOrStdout(), st))
+		for _, socket := range sockets {
+			st, err := gateway.AskStatus(ctx, socket)
+			switch {
+			case err == nil && st.Configuration.Loads > r.Loads && st.Configuration.Rejected != nil:
+				return runtimeError(fmt.Errorf("the gateway cannot run with the file and went back to the one before: %s", st.Configuration.Rejected.Reason))
+			case err == nil && st.Configuration.Loads > r.Loads:
+				return runtimeError(printReloaded(cmd.OutOrStdout(), st))
+			}
 		}
 		select {
 		case <-tick.C:

@@ -97,6 +97,20 @@ func TestRunAppliesAnEditedFileOnHangup(t *testing.T) {
 		t.Errorf("reload: exit %d, %s%s", code, out, errOut)
 	}
 	statusBecomes(t, file, "serving the reloaded file", named("h"))
+	socket := gateway.SocketPath(configs.StoreOf(file))
+	write("{{{")
+	if code, _, errOut := runIn(t, "reload", "-c", file); code != exitUsage || !strings.Contains(errOut, "at fault and changed nothing") {
+		t.Errorf("reload of a file that names no store: exit %d, %s", code, errOut)
+	}
+	moved := strings.Replace(validConfig, "path: t.db", "path: other.db", 1)
+	write(moved)
+	if code, _, errOut := runIn(t, "reload", "-c", file); code != exitRuntime || !strings.Contains(errOut, "store.path") {
+		t.Errorf("reload of a file with another store: exit %d, %s", code, errOut)
+	}
+	if code, out, errOut := runIn(t, "reload", "-c", file, "--socket", socket); code != exitOK || !strings.Contains(out, "t.yaml is in force") {
+		t.Errorf("reload to another store: exit %d, %s%s", code, out, errOut)
+	}
+	statusBecomes(t, file, "serving with another store", named("f"))
 	write(validConfig + "oops: 1\n")
 	if code, log := stop(); code != exitOK {
 		t.Fatalf("exit %d, %s", code, log)

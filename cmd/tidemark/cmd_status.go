@@ -95,10 +95,16 @@ func showStatus(ctx context.Context, cmd *cobra.Command, socket string, asJSON, 
 	return err
 }
 
+// nobodyListens reports whether err is of a socket that is not there or was left
+// behind.
+func nobodyListens(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
 // explainSilence says why nobody answered, where the system tells.
 func explainSilence(socket string, err error) error {
 	switch {
-	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
+	case nobodyListens(err):
 		return fmt.Errorf("the gateway is not running: nobody listens at %s", socket)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: you may not open %s; ask as the gateway's user, its group or root", fs.ErrPermission, socket)
