@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gopcua/opcua/ua"
@@ -18,7 +19,17 @@ const (
 	historyRestarts = 3
 	// historyPauseMax bounds the pause between two requests.
 	historyPauseMax = time.Second
+	// historyTries is how often one backfill waits for a server that could answer
+	// later, as one does whose archive starts behind it: 1, 2, 4 … s, a minute in all.
+	historyTries = 6
 )
+
+// notNow are the answers of a server that may have the history in a while; the last
+// one says that it is archived and cannot be had at present.
+var notNow = []ua.StatusCode{
+	ua.StatusBadOutOfMemory, ua.StatusBadResourceUnavailable, ua.StatusBadTCPServerTooBusy, ua.StatusBadTooManyOperations,
+	ua.StatusBadWaitingForInitialData, ua.StatusBadNoCommunication, ua.StatusBadDataUnavailable,
+}
 
 // shortfall is a stretch of history that could not be had, of one or more nodes.
 type shortfall struct {
@@ -34,6 +45,8 @@ type backfill struct {
 	now     func() Instant
 	deliver func(context.Context, reading.Parcel) error
 	short   []shortfall
+	waits   int  // for the server
+	notNow  bool // a node's answer was one to wait for
 }
 
 // fetchHistory delivers what the server has kept of items with source times from
@@ -102,11 +115,26 @@ func (b *backfill) batch(ctx context.Context, part []*past) error {
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, min(time.Duration(at.BootNS-before.BootNS), historyPauseMax)); err != nil {
+		if b.notNow {
+			b.notNow, err = false, b.wait(ctx)
+		} else {
+			err = pause(ctx, min(time.Duration(at.BootNS-before.BootNS), historyPauseMax))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// patient reports whether err is one that waiting may cure, and may be waited for.
+func (b *backfill) patient(err error) bool {
+	return b.waits < historyTries && slices.ContainsFunc(notNow, func(code ua.StatusCode) bool { return errors.Is(err, code) })
+}
+
+func (b *backfill) wait(ctx context.Context) error {
+	b.waits++
+	return pause(ctx, time.Second<<(b.waits-1))
 }
 
 func unfinished(all []*past) (open []*past) {
@@ -129,6 +157,13 @@ func (b *backfill) ask(ctx context.Context, nodes []*past) ([]*ua.HistoryReadRes
 		StartTime: time.Unix(0, fromNS).UTC(), EndTime: time.Unix(0, toNS).UTC(), NumValuesPerNode: historyPage,
 	})
 	resp, err := ask[*ua.HistoryReadResponse](ctx, b.c, req)
+	// Where there are several nodes, fewer may be what the server can do.
+	for err != nil && b.patient(err) && !(len(nodes) > 1 && tooMuch(err)) {
+		if err := b.wait(ctx); err != nil {
+			return nil, err
+		}
+		resp, err = ask[*ua.HistoryReadResponse](ctx, b.c, req)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +183,10 @@ func (b *backfill) result(p *past, r *ua.HistoryReadResult, at Instant, parcel *
 	case r.StatusCode == ua.StatusBadContinuationPointInvalid && p.restarts < historyRestarts:
 		p.restarts++
 		p.again()
+		return nil
+	case b.patient(r.StatusCode):
+		p.again()
+		b.notNow = true
 		return nil
 	case severity(r.StatusCode) == bad:
 		b.miss(p, "history_refused", historyRefused(r.StatusCode))

@@ -227,6 +227,41 @@ func TestForgetfulServerEndsInAShortfall(t *testing.T) {
 	}
 }
 
+// An archive that starts behind its server is waited for, and no longer than a minute.
+func TestHistoryIsWaitedFor(t *testing.T) {
+	const never = 1000
+	for name, code := range map[string]ua.StatusCode{"busy": ua.StatusBadResourceUnavailable, "starting": ua.StatusBadDataUnavailable, "one by one": ua.StatusBadTooManyOperations} {
+		for ready, want := range map[int]int{5: 600, never: 0} { // calls before the archive is there
+			synctest.Test(t, func(t *testing.T) {
+				service := &archive{page: 100}
+				service.refuse = func(int) error {
+					if service.calls <= ready {
+						return code
+					}
+					return nil
+				}
+				node := &archive{page: 100, answers: map[string]ua.StatusCode{"ns=1;i=0": code}}
+				node.refuse = func(int) error {
+					if node.calls > ready {
+						node.answers = nil
+					}
+					return nil
+				}
+				for level, a := range map[string]*archive{"service": service, "node": node} {
+					begin := time.Now()
+					got, short, err := a.fetched(t, kept(1))
+					if len(got["0"]) != want || (want == 0) != (err != nil || len(short) == 1) {
+						t.Errorf("%s, %s, there after %d calls: %d values, %v %+v", name, level, ready, len(got["0"]), err, short)
+					}
+					if took := time.Since(begin); took > 64*time.Second {
+						t.Errorf("%s, %s: took %v", name, level, took)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestLostConnectionEndsTheBackfill(t *testing.T) {
 	gone := errors.New("connection reset")
 	a := &archive{page: 10}
