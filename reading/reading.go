@@ -2,6 +2,7 @@ package reading
 
 import (
 	"math"
+	"unicode/utf8"
 	"unique"
 )
 
@@ -29,11 +30,28 @@ func (s Series) Sender() string {
 
 // Tag is an interned Series: two tags are equal exactly when their series are,
 // compare at the cost of a pointer, and vanish with their last user. Make one
-// with unique.Make and keep it where the same series comes again.
+// with MakeTag and keep it where the same series comes again.
 type Tag = unique.Handle[Series]
 
-// MakeTag interns s.
-func MakeTag(s Series) Tag { return unique.Make(s) }
+// MakeTag interns s. Names that are no UTF-8, which JSON could not tell apart, are
+// taken to be Latin-1, as of a device from before Unicode.
+func MakeTag(s Series) Tag {
+	for _, name := range []*string{&s.Input, &s.Asset, &s.Device, &s.Lifecycle, &s.Sensor} {
+		if !utf8.ValidString(*name) {
+			*name = latin1(*name)
+		}
+	}
+	return unique.Make(s)
+}
+
+// latin1 returns bytes of ISO 8859-1, whose values are those of their runes.
+func latin1(s string) string {
+	runes := make([]rune, len(s))
+	for i := range len(s) {
+		runes[i] = rune(s[i])
+	}
+	return string(runes)
+}
 
 // Delivery flags say how a reading came, which decides what it may prove.
 type Delivery uint8
