@@ -49,13 +49,15 @@ var startOPCUA string
 
 // StartOPCUA is an OPC UA input to begin with, as found at a server.
 type StartOPCUA struct {
-	Name     string   `json:"name"`
-	Endpoint string   `json:"endpoint"`
-	Security string   `json:"security"`
-	User     string   `json:"user,omitempty"`
-	Under    string   `json:"under"`
-	Match    string   `json:"match"`
-	Exclude  []string `json:"exclude,omitempty"`
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint"`
+	Security string `json:"security"`
+	// CertificateHost is what the server's certificate names, if not the endpoint's host.
+	CertificateHost string   `json:"certificate_host,omitempty"`
+	User            string   `json:"user,omitempty"`
+	Under           string   `json:"under"`
+	Match           string   `json:"match"`
+	Exclude         []string `json:"exclude,omitempty"`
 }
 
 // YAML returns the input as an element of inputs, annotated.

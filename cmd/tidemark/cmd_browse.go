@@ -146,7 +146,8 @@ func browsed(f *serverFlags, args []string, file, input string) (opcua.Config, e
 		return opcua.Config{}, fmt.Errorf("%s has no OPC UA input %q", file, input)
 	}
 	f.file = file
-	f.security, f.user = string(c.Inputs[i].OPCUA.Security), c.Inputs[i].OPCUA.Login.User
+	o := c.Inputs[i].OPCUA
+	f.security, f.user, f.certificateHost = string(o.Security), o.Login.User, o.CertificateHost
 	return gateway.OPCUAConfig(c, &c.Inputs[i]), nil
 }
 
@@ -198,7 +199,7 @@ func look(ctx context.Context, cfg opcua.Config, f *serverFlags, depth int) (*br
 		v.Nodes[i] = shownNode(&nodes[i])
 	}
 	v.Rule = configs.StartOPCUA{
-		Name: "plant", Endpoint: v.Endpoint, Security: f.security, User: f.user,
+		Name: "plant", Endpoint: v.Endpoint, Security: f.security, CertificateHost: f.certificateHost, User: f.user,
 		Under: f.under, Match: f.match, Exclude: f.exclude,
 	}
 	if v.Rule.Match == "" {

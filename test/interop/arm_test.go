@@ -106,9 +106,9 @@ uplinks:
 	}
 	gw.start()
 	eventually(t, 60*time.Second, connected)
-	time.Sleep(time.Until(start.Add(9 * time.Second)))
-	send(time.Since(start).Milliseconds(), 0) // lets the watermark pass
+	time.Sleep(time.Until(start.Add(8 * time.Second)))
 	eventually(t, 30*time.Second, func() error {
+		send(time.Since(start).Milliseconds(), 0) // lets the watermark pass the window
 		for _, m := range out.heard() {
 			var r struct {
 				Type        string
