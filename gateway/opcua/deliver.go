@@ -91,16 +91,24 @@ func (r *Reader) take(m *monitored, dv *ua.DataValue, at Instant, flags reading.
 		return
 	}
 	now := said{made[0].Source.NS, made[0].Quality.Status, made[0].Value}
-	if !flags.Has(reading.Redelivered) {
-		if m.echo && made[0].Source.Given() && now == m.last {
-			for i := range made {
-				made[i].Delivery |= reading.Initial // said before, and not measured since
-			}
+	if m.echo && m.saidBefore(now, at) {
+		for i := range made {
+			made[i].Delivery |= reading.Initial
 		}
-		m.echo = false
 	}
+	m.echo = m.echo && flags.Has(reading.Redelivered)
 	m.last = now
 	r.lag.note(made, at)
+}
+
+// saidBefore reports whether what an item says is what it said last, not measured
+// since. Of what it said to the process before this one nothing is known: there, a
+// time so far back that it is no device's lag tells.
+func (m *monitored) saidBefore(now said, at Instant) bool {
+	if now.sourceNS == reading.NoTime {
+		return false
+	}
+	return now == m.last || m.last == said{} && at.WallNS-now.sourceNS > lagMost
 }
 
 // send hands a parcel over. With whole, everything that came so far is in it and

@@ -40,6 +40,7 @@ type peer struct {
 	queue    uint32 // that it grants an item; 0: what is asked for
 	swallow  bool   // what is published does not arrive
 	reuse    uint32 // id of the next subscriptions; 0: a new one
+	vague    bool   // a message that it no longer has is an empty one
 }
 
 type peerSession struct {
@@ -306,6 +307,9 @@ func (p *peer) subscribed(token string, req ua.Request) (ua.Response, ua.StatusC
 		}
 		if nm := sub.kept[req.RetransmitSequenceNumber]; nm != nil {
 			return &ua.RepublishResponse{NotificationMessage: nm}, ua.StatusOK
+		}
+		if p.vague {
+			return &ua.RepublishResponse{NotificationMessage: &ua.NotificationMessage{}}, ua.StatusOK
 		}
 		return nil, ua.StatusBadMessageNotAvailable
 	}

@@ -277,6 +277,60 @@ func TestARestartTakesSubscriptionsOver(t *testing.T) {
 	}
 }
 
+// asyncua has an empty message for each number that it is asked for.
+func TestAnEmptyMessageAgainIsNone(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.vague = true
+	p.space.variable("a", id.Double)
+	r, _ := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	p.cut()
+	until(t, "it asks what it missed", func() bool { return p.count("Republish") > 0 })
+	connected(t, r)
+	p.say(at(1, second(1)), "a")
+	got(t, g, "a", "(0)", "1")
+	if n := p.count("Republish"); n != 1 {
+		t.Errorf("asked %d times for a message that is not there", n)
+	}
+	p.patient()
+	p.do(func() { p.swallow = true })
+	p.say(at(2, second(2)), "a")
+	p.do(func() {
+		p.swallow = false
+		for _, sub := range p.subs {
+			clear(sub.kept)
+		}
+	})
+	p.say(at(3, second(3)), "a")
+	got(t, g, "a", "(0)", "1", "3")
+	until(t, "there is a gap", func() bool { return slices.Equal(g.reasons(), []string{"message_lost"}) })
+}
+
+// A setpoint that nobody has touched since is no new reading, whoever takes the
+// subscription over and says it again.
+func TestWhatWasSaidBeforeIsNotNew(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.space.variable("a", id.Double)
+	r, stop := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	p.patient()
+	p.do(func() { p.swallow = true }) // so that it is fetched again
+	p.say(at(0, second(0)), "a")
+	p.do(func() { p.swallow = false })
+	p.cut()
+	got(t, g, "a", "(0)", "(0*)")
+	stop()
+	r, _ = run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	p.say(at(1, second(1)), "a")
+	got(t, g, "a", "(0)", "(0*)", "(0)", "1")
+}
+
 // BadMessageNotAvailable: what the server no longer has is a gap, and what follows
 // comes all the same.
 func TestAForgottenMessageIsAGap(t *testing.T) {

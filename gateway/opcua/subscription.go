@@ -2,7 +2,6 @@ package opcua
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -209,16 +208,19 @@ func refusesFilter(s ua.StatusCode) bool {
 	return false
 }
 
-// republish asks for a message that did not arrive.
+// republish asks for a message that did not arrive. One that the server does not
+// have is BadMessageNotAvailable, also where it answers with an empty message
+// instead, as asyncua does.
 func republish(ctx context.Context, c caller, sub uint32, seq uint32) (*ua.NotificationMessage, error) {
 	resp, err := ask[*ua.RepublishResponse](ctx, c, &ua.RepublishRequest{SubscriptionID: sub, RetransmitSequenceNumber: seq})
 	if err != nil {
 		return nil, err
 	}
-	if resp.NotificationMessage == nil {
-		return nil, errors.New("the server answers Republish without a message")
+	nm := resp.NotificationMessage
+	if nm == nil || nm.SequenceNumber != seq || len(nm.NotificationData) == 0 {
+		return nil, ua.StatusBadMessageNotAvailable
 	}
-	return resp.NotificationMessage, nil
+	return nm, nil
 }
 
 // transfer takes subscriptions over from another session. It returns what the

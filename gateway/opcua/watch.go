@@ -116,12 +116,7 @@ func (r *Reader) fetch(ctx context.Context, s *session, sub *subscription) error
 
 // again takes in a message that was asked for.
 func (r *Reader) again(sub *subscription, nm *ua.NotificationMessage) {
-	m := &message{seq: nm.SequenceNumber, publishNS: wallNS(nm.PublishTime), at: r.clk.Now(), data: nm.NotificationData, again: true}
-	if len(m.data) == 0 || m.seq != sub.seq.next {
-		sub.seq.skip() // not what was asked for
-		return
-	}
-	sub.seq.put(m)
+	sub.seq.put(&message{seq: nm.SequenceNumber, publishNS: wallNS(nm.PublishTime), at: r.clk.Now(), data: nm.NotificationData, again: true})
 }
 
 // endsConnection reports whether err, of a call, leaves nothing to call with.
