@@ -8,14 +8,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
 
-// plant is an OPC UA server of node-opcua's that does what it is told, also what no
-// server should (peers/nodeopcua). It ends with the test.
+// plant is an OPC UA server that does what it is told, also what no server should.
+// It ends with the test.
 type plant struct {
 	t        *testing.T
+	program  []string
+	dir      string
 	endpoint string
 	port     int
 	in       io.WriteCloser
@@ -23,45 +27,71 @@ type plant struct {
 	cmd      *exec.Cmd
 }
 
-// newPlant returns when clients can connect. args are those of server.js.
+// newPlant is a server of node-opcua's (peers/nodeopcua). It returns when clients can
+// connect. args are those of server.js.
 func newPlant(t *testing.T, args ...string) *plant {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Fatalf("node is needed for this suite: %v", err)
-	}
-	dir := scratch(t)
-	p := &plant{t: t, cmd: exec.Command(node, append([]string{"peers/nodeopcua/server.js", "--dir", dir}, args...)...)}
-	log, err := os.Create(filepath.Join(dir, "plant.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	p.cmd.Stderr = log
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.out = bufio.NewScanner(out)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	return startPlant(t, []string{"node", "peers/nodeopcua/server.js"}, args...)
+}
+
+// newAsyncua is one of asyncua's (peers/asyncua), which knows fewer commands.
+func newAsyncua(t *testing.T) *plant {
+	t.Helper()
+	return startPlant(t, []string{"python3", "peers/asyncua/server.py"}, "--port", strconv.Itoa(freePort(t, "tcp")))
+}
+
+func startPlant(t *testing.T, program []string, args ...string) *plant {
+	t.Helper()
+	p := &plant{t: t, program: program, dir: scratch(t)}
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("plant %s said last:\n%s", dir, tail(log.Name(), 6000))
+			t.Logf("plant %s said last:\n%s", p.dir, tail(p.log(), 6000))
 		}
 	})
+	p.start(args...)
+	return p
+}
+
+func (p *plant) log() string { return filepath.Join(p.dir, "plant.log") }
+
+// restart has the plant, which was killed, serve again where it did before, with
+// the keys that it had and counters that begin anew.
+func (p *plant) restart(args ...string) {
+	p.t.Helper()
+	p.start(append(args, "--port", strconv.Itoa(p.port))...)
+}
+
+func (p *plant) start(args ...string) {
+	p.t.Helper()
+	found, err := exec.LookPath(p.program[0])
+	if err != nil {
+		p.t.Fatalf("%s is needed for this suite: %v", p.program[0], err)
+	}
+	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd = exec.Command(found, slices.Concat(p.program[1:], []string{"--dir", p.dir}, args)...)
+	p.cmd.Stderr = log
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		p.t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.out = bufio.NewScanner(out)
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
 	var ready struct {
 		Endpoint string
 		Port     int
 	}
-	p.answer(&ready)
+	p.answer(&ready, 3*time.Minute) // some seconds of a processor that may be busy
 	p.endpoint, p.port = ready.Endpoint, ready.Port
-	return p
 }
 
 // do has the plant obey a command, and puts its answer into result, if not nil.
@@ -75,7 +105,7 @@ func (p *plant) do(command map[string]any, result any) {
 		p.t.Fatalf("plant: %s: %v", line, err)
 	}
 	var failed struct{ Error string }
-	answer := p.answer(&failed)
+	answer := p.answer(&failed, time.Minute)
 	if failed.Error != "" {
 		p.t.Fatalf("plant: %s: %s", line, failed.Error)
 	}
@@ -86,10 +116,10 @@ func (p *plant) do(command map[string]any, result any) {
 	}
 }
 
-func (p *plant) answer(into any) []byte {
+func (p *plant) answer(into any, patience time.Duration) []byte {
 	p.t.Helper()
 	// A plant that says nothing more is ended, so that the scan ends too.
-	late := time.AfterFunc(60*time.Second, func() { _ = p.cmd.Process.Kill() })
+	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
 	for {
 		if !p.out.Scan() {

@@ -8,6 +8,7 @@ function commands(server, plant) {
   const sessions = () => Object.values(server.engine._sessions);
   const subscriptions = () => sessions().flatMap((s) => s.publishEngine.subscriptions);
   const refusals = new Map(); // request class → { status, left }
+  const untimed = new Set(); // nodes whose values have no time
   const muted = new Map(); // response class → whether this one goes out all the same
 
   // Requests that are refused get a ServiceFault in place of their answer.
@@ -23,11 +24,26 @@ function commands(server, plant) {
     channel.send_response("MSG", fault, message, () => {});
   };
 
+  // node-opcua gives a source time to every value that has none: here it is taken
+  // off again, as it leaves.
+  const bare = (response) => {
+    const of = subscriptions().find((s) => s.id === response.subscriptionId);
+    const nodes = new Map([...(of?.monitoredItems.values() ?? [])].map((item) => [item.clientHandle, item.node]));
+    for (const part of response.notificationMessage?.notificationData ?? []) {
+      for (const n of part.monitoredItems ?? []) {
+        const node = nodes.get(n.clientHandle);
+        if (untimed.has(node)) n.value.sourceTimestamp = null;
+        if (untimed.has(node) && node.serverless) n.value.serverTimestamp = null;
+      }
+    }
+  };
+
   // Responses that are muted never leave.
   const send = ServerSecureChannelLayer.prototype.send_response;
   ServerSecureChannelLayer.prototype.send_response = function (type, response, message, callback) {
     const passes = muted.get(response.schema.name);
     if (passes && !passes(response)) return callback?.();
+    if (untimed.size > 0) bare(response);
     return send.call(this, type, response, message, callback);
   };
 
@@ -79,6 +95,8 @@ function commands(server, plant) {
     set: ({ node: id, type, value, status = 0, source, server: at }) => {
       const v = node(id);
       v.held = true;
+      if (source === null) untimed.add(v);
+      v.serverless = at === null;
       v._internal_set_dataValue(
         new opcua.DataValue({
           value: value === undefined ? undefined : new opcua.Variant({ dataType: opcua.DataType[type ?? "Double"], arrayType: Array.isArray(value) ? opcua.VariantArrayType.Array : opcua.VariantArrayType.Scalar, value }),
@@ -89,8 +107,13 @@ function commands(server, plant) {
       );
     },
     // The values go on; with freeze, all with one source timestamp.
-    release: ({ node: id }) => Object.assign(node(id), { held: false, frozen: undefined }) && undefined,
+    release: ({ node: id }) => {
+      untimed.delete(Object.assign(node(id), { held: false, frozen: undefined }));
+    },
     freeze: ({ node: id, source }) => Object.assign(node(id), { frozen: time(source) }) && undefined,
+
+    // No value changes by itself any more.
+    pause: () => void (plant.paused = true),
 
     deleteNode: ({ node: id }) => plant.space.deleteNode(node(id)),
     addNode: ({ parent, name, id, type = "Double", value = 0 }) =>

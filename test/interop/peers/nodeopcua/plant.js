@@ -18,7 +18,7 @@ const otherURI = "urn:tidemark:test:other";
 function build(space, options) {
   const order = options.swap ? [otherURI, plantURI] : [plantURI, otherURI];
   for (const uri of order) space.registerNamespace(uri);
-  const plant = { namespaces: order, ns: space.getNamespace(plantURI), space, timers: [] };
+  const plant = { namespaces: order, ns: space.getNamespace(plantURI), space, paused: false, timers: [] };
   const root = space.rootFolder.objects;
   line(plant, root);
   counters(plant, root, options);
@@ -152,7 +152,7 @@ function many(plant, root, { many: count, manyEvery }) {
 // every calls tick with 1, 2, 3 …, without leaving one out.
 function every(plant, ms, tick) {
   let n = 0;
-  plant.timers.push(setInterval(() => tick(++n), ms));
+  plant.timers.push(setInterval(() => plant.paused || tick(++n), ms));
 }
 
 function assign(node, dataType, value) {

@@ -63,7 +63,8 @@ async function main() {
     userManager: { isValidUser: (name, password) => accounts.get(name) === password },
     serverInfo: { applicationName: { text: "Plant", locale: "en" }, productUri: "urn:tidemark:test:plant" },
     buildInfo: { productName: "plant", buildNumber: "1", buildDate: new Date(0) },
-    serverCapabilities: { maxSessions: 50, maxSubscriptions: 200, maxMonitoredItems: 200000 },
+    // A rate of 0: who asks to sample as fast as can be gets every change.
+    serverCapabilities: { maxSessions: 50, maxSubscriptions: 200, maxMonitoredItems: 200000, minSupportedSampleRate: 0 },
     maxConnectionsPerEndpoint: 50,
     nodeset_filename: [opcua.nodesets.standard, path.join(__dirname, "types.xml")],
     registerServerMethod: opcua.RegisterServerMethod.HIDDEN,
