@@ -12,6 +12,9 @@ import (
 // every is how often those who look get a new view.
 const every = time.Second
 
+// stall is for how long somebody who looks may take nothing.
+const stall = 30 * time.Second
+
 // maxStreams bounds how many may look at once.
 const maxStreams = 32
 
@@ -114,6 +117,10 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	defer p.hub.leave(c)
 	out := http.NewResponseController(w)
 	_ = out.SetWriteDeadline(time.Time{}) // it goes on
+	// Whoever takes nothing for long makes room for others: a deadline that has
+	// passed ends a write.
+	stalled := time.AfterFunc(stall, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stalled.Stop()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for {
@@ -122,6 +129,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 			if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || out.Flush() != nil {
 				return
 			}
+			stalled.Reset(stall)
 		case <-r.Context().Done():
 			return
 		}
