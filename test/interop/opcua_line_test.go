@@ -278,21 +278,28 @@ func (led *ledger) read(trace []byte) {
 }
 
 // inOrder returns a sensor's readings by source time, each once however often it
-// was delivered, and how many came again.
-func (led *ledger) inOrder(sensor string) (distinct []taken, again int) {
+// was delivered. What was an initial value and comes as a reading too is a reading.
+func (led *ledger) inOrder(sensor string) []taken {
 	all := slices.Clone(led.readings[sensor])
-	slices.SortStableFunc(all, func(a, b taken) int { return cmp.Compare(a.Source.UnixNano(), b.Source.UnixNano()) })
-	distinct = slices.CompactFunc(all, func(a, b taken) bool {
+	slices.SortStableFunc(all, func(a, b taken) int {
+		if c := cmp.Compare(a.Source.UnixNano(), b.Source.UnixNano()); c != 0 || a.initial() == b.initial() {
+			return c
+		}
+		if b.initial() {
+			return -1
+		}
+		return 1
+	})
+	return slices.CompactFunc(all, func(a, b taken) bool {
 		return a.Source.Equal(*b.Source) && bytes.Equal(a.Value, b.Value)
 	})
-	return distinct, len(led.readings[sensor]) - len(distinct)
 }
 
 // contiguous checks that a counter has every value, and that where some are missing
 // a gap record says so. It returns how many stretches are missing.
 func (led *ledger) contiguous(sensor string) (missing int) {
 	led.t.Helper()
-	rs, _ := led.inOrder(sensor)
+	rs := led.inOrder(sensor)
 	for i := 1; i < len(rs); i++ {
 		before, now := led.number(rs[i-1]), led.number(rs[i])
 		if now == before+1 {
@@ -306,12 +313,13 @@ func (led *ledger) contiguous(sensor string) (missing int) {
 	return missing
 }
 
-func (led *ledger) number(r taken) (n int) {
+func (led *ledger) number(r taken) int {
 	led.t.Helper()
+	var n float64
 	if err := json.Unmarshal(r.Value, &n); err != nil {
 		led.t.Fatalf("%s: %v: %s", r.Sensor, err, r.Value)
 	}
-	return n
+	return int(n)
 }
 
 // sound checks what holds whatever happens: every counter's values are there or
@@ -319,11 +327,21 @@ func (led *ledger) number(r taken) (n int) {
 func (led *ledger) sound() (missing int) {
 	led.t.Helper()
 	distinct, again := 0, 0
-	for sensor := range led.readings {
+	for sensor, rs := range led.readings {
 		missing += led.contiguous(sensor)
-		d, a := led.inOrder(sensor)
-		distinct, again = distinct+len(d), again+a
+		for _, r := range led.inOrder(sensor) {
+			if !r.initial() {
+				distinct++
+			}
+		}
+		again += len(rs)
+		for _, r := range rs {
+			if r.initial() {
+				distinct++ // sets the state of things, as often as it comes
+			}
+		}
 	}
+	again -= distinct
 	if c := led.status.Inputs[0].Counts; int(c.Accepted) != distinct || int(c.Duplicate) != again {
 		led.t.Errorf("the journal has %d readings and %d of them again, the gateway counts %+v", distinct, again, c)
 	}

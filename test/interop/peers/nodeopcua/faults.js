@@ -8,7 +8,6 @@ function commands(server, plant) {
   const sessions = () => Object.values(server.engine._sessions);
   const subscriptions = () => sessions().flatMap((s) => s.publishEngine.subscriptions);
   const refusals = new Map(); // request class → { status, left }
-  const untimed = new Set(); // nodes whose values have no time
   const muted = new Map(); // response class → whether this one goes out all the same
 
   // Requests that are refused get a ServiceFault in place of their answer.
@@ -24,26 +23,11 @@ function commands(server, plant) {
     channel.send_response("MSG", fault, message, () => {});
   };
 
-  // node-opcua gives a source time to every value that has none: here it is taken
-  // off again, as it leaves.
-  const bare = (response) => {
-    const of = subscriptions().find((s) => s.id === response.subscriptionId);
-    const nodes = new Map([...(of?.monitoredItems.values() ?? [])].map((item) => [item.clientHandle, item.node]));
-    for (const part of response.notificationMessage?.notificationData ?? []) {
-      for (const n of part.monitoredItems ?? []) {
-        const node = nodes.get(n.clientHandle);
-        if (untimed.has(node)) n.value.sourceTimestamp = null;
-        if (untimed.has(node) && node.serverless) n.value.serverTimestamp = null;
-      }
-    }
-  };
-
   // Responses that are muted never leave.
   const send = ServerSecureChannelLayer.prototype.send_response;
   ServerSecureChannelLayer.prototype.send_response = function (type, response, message, callback) {
     const passes = muted.get(response.schema.name);
     if (passes && !passes(response)) return callback?.();
-    if (untimed.size > 0) bare(response);
     return send.call(this, type, response, message, callback);
   };
 
@@ -90,13 +74,11 @@ function commands(server, plant) {
     unmute: ({ service }) => void muted.delete(`${service}Response`),
 
     // {"do":"set","node":…,"type":"Double","value":1,"status":"Bad…" or a number,
-    //  "source":null or a time,"server":null or a time}; without value, there is none.
+    //  "source":"1601" or a time,"server":the same}; without value, there is none.
     // The node keeps it until it is released.
     set: ({ node: id, type, value, status = 0, source, server: at }) => {
       const v = node(id);
       v.held = true;
-      if (source === null) untimed.add(v);
-      v.serverless = at === null;
       v._internal_set_dataValue(
         new opcua.DataValue({
           value: value === undefined ? undefined : new opcua.Variant({ dataType: opcua.DataType[type ?? "Double"], arrayType: Array.isArray(value) ? opcua.VariantArrayType.Array : opcua.VariantArrayType.Scalar, value }),
@@ -107,9 +89,7 @@ function commands(server, plant) {
       );
     },
     // The values go on; with freeze, all with one source timestamp.
-    release: ({ node: id }) => {
-      untimed.delete(Object.assign(node(id), { held: false, frozen: undefined }));
-    },
+    release: ({ node: id }) => Object.assign(node(id), { held: false, frozen: undefined }) && undefined,
     freeze: ({ node: id, source }) => Object.assign(node(id), { frozen: time(source) }) && undefined,
 
     // No value changes by itself any more.
