@@ -28,7 +28,7 @@ func TestOddValues(t *testing.T) {
 			p.do(command, nil)
 		}
 	}
-	const bad, uncertain, overflow, strange = 0x80890000, 0x40920000, 0x480, 0xC0
+	const bad, uncertain, overflow, strange uint32 = 0x80890000, 0x40920000, 0x480, 0xC0
 	cases := []struct {
 		name string
 		do   func(node string)
