@@ -62,6 +62,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		}
 		g.start()
 		if i%graceEvery == 0 {
+			eventually(t, 20*time.Second, g.connected) // before it listens to signals, SIGTERM is as good as SIGKILL
 			time.Sleep(moment(dice))
 			if code := g.end(syscall.SIGTERM); code != 0 {
 				t.Fatalf("stopped in order, it ended with exit code %d", code)
