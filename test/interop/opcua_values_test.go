@@ -37,22 +37,22 @@ func TestOddValues(t *testing.T) {
 		{"bad, no value", set(map[string]any{"status": bad}), func(r *history.Reading) bool {
 			return r.Quality == "bad" && r.QualityStatus == bad && string(r.Value) == "null" && r.Verdict == history.Accepted
 		}},
-		{"bad, stale value", set(map[string]any{"status": bad, "value": 7}), func(r *history.Reading) bool {
-			return r.Quality == "bad" && string(r.Value) == "7" && r.Verdict == history.Accepted
+		{"bad, stale value", set(map[string]any{"status": bad, "value": -7}), func(r *history.Reading) bool {
+			return r.Quality == "bad" && string(r.Value) == "-7" && r.Verdict == history.Accepted
 		}},
-		{"uncertain", set(map[string]any{"status": uncertain, "value": 7}), func(r *history.Reading) bool {
-			return r.Quality == "uncertain" && r.QualityStatus == uncertain && string(r.Value) == "7"
+		{"uncertain", set(map[string]any{"status": uncertain, "value": -7}), func(r *history.Reading) bool {
+			return r.Quality == "uncertain" && r.QualityStatus == uncertain && string(r.Value) == "-7"
 		}},
-		{"queue overflow", set(map[string]any{"status": overflow, "value": 7}), func(r *history.Reading) bool {
-			return r.Quality == "good" && r.QualityStatus == overflow && string(r.Value) == "7"
+		{"queue overflow", set(map[string]any{"status": overflow, "value": -7}), func(r *history.Reading) bool {
+			return r.Quality == "good" && r.QualityStatus == overflow && string(r.Value) == "-7"
 		}},
-		{"bits that mean nothing", set(map[string]any{"status": strange, "value": 7}), func(r *history.Reading) bool {
-			return r.Quality == "good" && r.QualityStatus == strange && string(r.Value) == "7"
+		{"bits that mean nothing", set(map[string]any{"status": strange, "value": -7}), func(r *history.Reading) bool {
+			return r.Quality == "good" && r.QualityStatus == strange && string(r.Value) == "-7"
 		}},
 		// 1601 is null on the wire.
-		{"no source time", set(map[string]any{"source": "1601", "value": 7}), serverTimeUsed},
-		{"far future", set(map[string]any{"source": "2150-01-01T00:00:00Z", "value": 7}), quarantined("TS_SENTINEL")},
-		{"near future", set(map[string]any{"source": time.Now().Add(time.Hour).Format(time.RFC3339), "value": 7}), quarantined("FUTURE")},
+		{"no source time", set(map[string]any{"source": "1601", "value": -7}), serverTimeUsed},
+		{"far future", set(map[string]any{"source": "2150-01-01T00:00:00Z", "value": -7}), quarantined("TS_SENTINEL")},
+		{"near future", set(map[string]any{"source": time.Now().Add(time.Hour).Format(time.RFC3339), "value": -7}), quarantined("FUTURE")},
 		{"frozen source time", func(node string) {
 			p.do(map[string]any{"do": "freeze", "node": node, "source": time.Now().Format(time.RFC3339)}, nil)
 		}, quarantined("FROZEN")},
@@ -86,7 +86,7 @@ func TestOddValues(t *testing.T) {
 	eventually(t, 30*time.Second, func() error {
 		lasts, err := tags()
 		for i, c := range cases {
-			if r := lasts[fmt.Sprintf("v%d", i)]; r == nil || r.Quality != "good" || r.Verdict != history.Accepted || string(r.Value) == "7" {
+			if r := lasts[fmt.Sprintf("v%d", i)]; r == nil || r.Quality != "good" || r.Verdict != history.Accepted || string(r.Value) == "-7" {
 				err = errors.Join(err, fmt.Errorf("after %s: %+v", c.name, r))
 			}
 		}
