@@ -11,12 +11,12 @@ package crash
 import (
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // cycles is how often the gateway is killed if nobody says otherwise.
@@ -43,12 +43,12 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	t.Logf("%d kills, seed %d", n, seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
 
-	up := newBroker(t)
+	up := process.NewMosquitto(t)
 	sources := []source{newDevices(t, dice.Uint64())}
 	w := newWitness(t, up)
-	g := newGateway(t, scratch(t), build(t), up, sources)
-	g.start()
-	eventually(t, 20*time.Second, g.connected) // the session is what the brokers keep from here on
+	g := newGateway(t, process.Scratch(t), build(t), up, sources)
+	g.Start()
+	process.Eventually(t, 20*time.Second, g.connected) // the session is what the brokers keep from here on
 	for _, s := range sources {
 		s.begin()
 	}
@@ -56,18 +56,18 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	begin := time.Now()
 	for i := 1; i <= n; i++ {
 		time.Sleep(moment(dice))
-		g.end(syscall.SIGKILL)
+		g.End(syscall.SIGKILL)
 		if i%checkEvery == 0 {
 			g.checkStore()
 		}
-		g.start()
+		g.Start()
 		if i%graceEvery == 0 {
-			eventually(t, 20*time.Second, g.connected) // before it listens to signals, SIGTERM is as good as SIGKILL
+			process.Eventually(t, 20*time.Second, g.connected) // before it listens to signals, SIGTERM is as good as SIGKILL
 			time.Sleep(moment(dice))
-			if code := g.end(syscall.SIGTERM); code != 0 {
+			if code := g.End(syscall.SIGTERM); code != 0 {
 				t.Fatalf("stopped in order, it ended with exit code %d", code)
 			}
-			g.start()
+			g.Start()
 		}
 	}
 	t.Logf("killed %d times in %v", n, time.Since(begin).Round(time.Second))
@@ -75,15 +75,15 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	for _, s := range sources {
 		s.rest()
 	}
-	eventually(t, 90*time.Second, func() error { return w.right(sources) })
+	process.Eventually(t, 90*time.Second, func() error { return w.right(sources) })
 	for _, s := range sources {
 		s.end()
 	}
-	eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
+	process.Eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
 	if err := w.sound(); err != nil {
 		t.Error(err)
 	}
-	if code := g.end(syscall.SIGTERM); code != 0 {
+	if code := g.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("stopped in order, it ended with exit code %d", code)
 	}
 	t.Log(w.report(sources))
@@ -101,26 +101,9 @@ func moment(dice *rand.Rand) time.Duration {
 // build makes the command under test.
 func build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "tidemark")
-	cmd := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build the command: %v\n%s", err, out)
+	binary, err := process.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
-}
-
-// eventually waits until check finds nothing to say any more.
-func eventually(t *testing.T, limit time.Duration, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still: %v", limit, err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // A file system that is full stops acknowledgements and nothing else; when there is
@@ -20,34 +22,34 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
 	}
 	t.Parallel()
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=700k"); err != nil {
 		t.Fatalf("cannot mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
-	up := newBroker(t)
+	up := process.NewMosquitto(t)
 	sources := []source{newDevices(t, 3)}
 	w := newWitness(t, up)
 	g := newGateway(t, dir, build(t), up, sources)
-	g.start()
-	eventually(t, 20*time.Second, g.connected)
+	g.Start()
+	process.Eventually(t, 20*time.Second, g.connected)
 	sources[0].begin()
 	for range 3 {
-		eventually(t, 60*time.Second, func() error { return g.fault("disk", true) })
+		process.Eventually(t, 60*time.Second, func() error { return g.fault("disk", true) })
 		time.Sleep(1500 * time.Millisecond) // it stays refused, and alive
 		resize(t, dir, 200<<10)
-		eventually(t, 30*time.Second, func() error { return g.fault("disk", false) })
+		process.Eventually(t, 30*time.Second, func() error { return g.fault("disk", false) })
 		resize(t, dir, 100)
 	}
 	resize(t, dir, 200<<10)
 	sources[0].rest()
-	eventually(t, 90*time.Second, func() error { return w.right(sources) })
+	process.Eventually(t, 90*time.Second, func() error { return w.right(sources) })
 	sources[0].end()
-	eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
+	process.Eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
 	if err := w.sound(); err != nil {
 		t.Error(err)
 	}
-	if code := g.end(syscall.SIGTERM); code != 0 {
+	if code := g.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("stopped in order, it ended with exit code %d", code)
 	}
 	t.Log(w.report(sources))
@@ -75,22 +77,22 @@ func TestTwoGatewaysOnOneStore(t *testing.T) {
 		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
 	}
 	t.Parallel()
-	up := newBroker(t)
-	g := newGateway(t, scratch(t), build(t), up, []source{newDevices(t, 4)})
-	g.start()
-	eventually(t, 20*time.Second, g.connected)
+	up := process.NewMosquitto(t)
+	g := newGateway(t, process.Scratch(t), build(t), up, []source{newDevices(t, 4)})
+	g.Start()
+	process.Eventually(t, 20*time.Second, g.connected)
 	second := exec.Command(g.binary, "run", "-c", g.config)
 	var said bytes.Buffer
 	second.Stderr = &said
 	err := second.Run()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(said.String(), "in use by process "+strconv.Itoa(g.cmd.Process.Pid)) {
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(said.String(), "in use by process "+strconv.Itoa(g.PID())) {
 		t.Errorf("the second ended with %v: %s", err, said.String())
 	}
 	if err := g.connected(); err != nil {
 		t.Errorf("the first no longer answers: %v", err)
 	}
-	if code := g.end(syscall.SIGTERM); code != 0 {
+	if code := g.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("the first ended with exit code %d", code)
 	}
 }
@@ -122,15 +124,15 @@ func TestPagesSpoiledUnderRun(t *testing.T) {
 		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
 	}
 	t.Parallel()
-	up := newBroker(t)
+	up := process.NewMosquitto(t)
 	sources := []source{newDevices(t, 5)}
-	g := newGateway(t, scratch(t), build(t), up, sources)
-	g.start()
-	eventually(t, 20*time.Second, g.connected)
+	g := newGateway(t, process.Scratch(t), build(t), up, sources)
+	g.Start()
+	process.Eventually(t, 20*time.Second, g.connected)
 	sources[0].begin()
 	time.Sleep(3 * time.Second)
 	spoilPages(t, g.store)
-	eventually(t, 60*time.Second, func() error {
+	process.Eventually(t, 60*time.Second, func() error {
 		if _, err := os.Stat(g.store + ".damaged-1"); err != nil {
 			return err
 		}
@@ -142,7 +144,7 @@ func TestPagesSpoiledUnderRun(t *testing.T) {
 	})
 	sources[0].rest()
 	sources[0].end()
-	if code := g.end(syscall.SIGTERM); code != 0 {
+	if code := g.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("stopped in order, it ended with exit code %d", code)
 	}
 	t.Log(g.checkStore())

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // Windows and budgets of the gateway under test.
@@ -64,7 +67,7 @@ const (
 // that they correct a window.
 type devices struct {
 	t       *testing.T
-	broker  *broker
+	broker  *process.Mosquitto
 	resting chan struct{}
 	over    chan struct{}
 	work    sync.WaitGroup
@@ -78,7 +81,7 @@ type devices struct {
 }
 
 func newDevices(t *testing.T, seed uint64) *devices {
-	d := &devices{t: t, broker: newBroker(t), resting: make(chan struct{}), over: make(chan struct{}), truth: map[cell]sums{}}
+	d := &devices{t: t, broker: process.NewMosquitto(t), resting: make(chan struct{}), over: make(chan struct{}), truth: map[cell]sums{}}
 	for i := range deviceCount {
 		d.dice = append(d.dice, rand.New(rand.NewPCG(seed, uint64(i))))
 	}
@@ -99,7 +102,7 @@ func (d *devices) config() string {
           id: {path: id}
           sensor: {path: s}
           value: {path: v, type: number, unit: Cel}
-`, d.broker.url())
+`, d.broker.URL())
 }
 
 func (d *devices) begin() {
@@ -129,7 +132,7 @@ type sample struct {
 // play is the life of one device.
 func (d *devices) play(i int) {
 	id := fmt.Sprintf("d%d", i)
-	client, err := connect(d.broker.addr, id)
+	client, err := connect(d.broker.Addr, id)
 	if err != nil {
 		d.t.Error(err)
 		return
@@ -228,7 +231,7 @@ func connect(addr, id string) (*paho.Client, error) {
 		return nil, err
 	}
 	c := paho.NewClient(paho.ClientConfig{ClientID: id, Conn: conn})
-	ctx, cancel := contextFor(20 * time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_, err = c.Connect(ctx, &paho.Connect{ClientID: id, CleanStart: true, KeepAlive: 60})
 	return c, err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // witness hears everything that the uplink publishes, and does what the contract
@@ -47,10 +49,10 @@ func (r *record) newer(o record) bool {
 	return r.Generation > o.Generation || r.Generation == o.Generation && r.Revision > o.Revision
 }
 
-func newWitness(t *testing.T, b *broker) *witness {
+func newWitness(t *testing.T, b *process.Mosquitto) *witness {
 	t.Helper()
 	w := &witness{best: map[cell]record{}, closed: map[cell]record{}, contents: map[version]uint64{}, seed: maphash.MakeSeed()}
-	client, err := connect(b.addr, "witness")
+	client, err := connect(b.Addr, "witness")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // TestAcknowledgesAfterFsync watches the system calls of the gateway: between a
@@ -17,9 +19,9 @@ func TestAcknowledgesAfterFsync(t *testing.T) {
 	w := newWorld(t)
 	w.times.start(t)
 	trace := filepath.Join(filepath.Dir(w.gateway.config), "strace.txt")
-	w.gateway.process = prepare(t, filepath.Dir(trace), "strace", append([]string{
+	w.gateway.Process = process.Prepare(t, filepath.Dir(trace), "strace", append([]string{
 		"-D", "-f", "-s", "256", "-e", "trace=read,write,fsync,fdatasync", "-o", trace, // -D: the gateway itself is our child
-	}, w.gateway.args...)...)
+	}, w.gateway.Args...)...)
 	w.gateway.ready()
 	device := newPublisher(t, w.in, "device")
 	start := time.Now()
@@ -31,7 +33,7 @@ func TestAcknowledgesAfterFsync(t *testing.T) {
 		}
 		time.Sleep(700 * time.Millisecond)
 	}
-	eventually(t, 10*time.Second, w.gateway.conserved(messages, 0))
+	process.Eventually(t, 10*time.Second, w.gateway.conserved(messages, 0))
 	w.gateway.stop()
 
 	data, err := os.ReadFile(trace)

@@ -13,6 +13,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // TestARM: the programs for arm64 and ARMv7 do the main job, readings in and right
@@ -22,14 +23,14 @@ func TestARM(t *testing.T) {
 	for arch, emulator := range map[string]string{"arm64": "qemu-aarch64-static", "arm": "qemu-arm-static"} {
 		t.Run(arch, func(t *testing.T) {
 			begin(t)
-			dir := scratch(t)
+			dir := process.Scratch(t)
 			program := filepath.Join(dir, "tidemark-"+arch)
 			build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "tidemark/cmd/tidemark")
 			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOARM=7")
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			mainJob(t, dir, newBroker(t), emulator, program)
+			mainJob(t, dir, process.NewMosquitto(t), emulator, program)
 		})
 	}
 }
@@ -42,10 +43,10 @@ func nextEightSeconds() time.Time {
 }
 
 // mainJob runs the command with a broker between the device and the consumer.
-func mainJob(t *testing.T, dir string, b *broker, command ...string) {
+func mainJob(t *testing.T, dir string, b *process.Mosquitto, command ...string) {
 	t.Helper()
 	config := filepath.Join(dir, "tidemark.yaml")
-	write(t, config, fmt.Sprintf(`gateway: {id: arm}
+	process.Write(t, config, fmt.Sprintf(`gateway: {id: arm}
 clock: {trust: local}
 store: {path: tidemark.db, quota: 64MiB}
 web: {listen: ""}
@@ -61,8 +62,8 @@ features:
   - {name: four, version: 1, window: 8s, out_of_orderness: 500ms, allowed_lateness: 10s, flush_after: 0s, functions: [count, sum, mean, p95]}
 uplinks:
   - {name: plant, mqtt: {url: "%[1]s"}}
-`, b.url()))
-	gw := prepare(t, dir, command[0], append(command[1:], "run", "-c", config)...)
+`, b.URL()))
+	gw := process.Prepare(t, dir, command[0], append(command[1:], "run", "-c", config)...)
 	status := func() (*gateway.Status, error) {
 		out, err := exec.Command(command[0], append(command[1:], "status", "-c", config, "--json")...).Output()
 		if err != nil {
@@ -78,8 +79,8 @@ uplinks:
 		}
 		return err
 	}
-	gw.start()
-	eventually(t, 60*time.Second, connected)
+	gw.Start()
+	process.Eventually(t, 60*time.Second, connected)
 
 	out := newListener(t, b, "reader", "tidemark/#")
 	p := newPublisher(t, b, "device")
@@ -94,20 +95,20 @@ uplinks:
 		time.Sleep(time.Until(start.Add(time.Duration(i) * 100 * time.Millisecond)))
 		send(int64(i)*100, i)
 	}
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		st, err := status()
 		if err == nil && (st.Inputs[0].Counts.Accepted != 40 || !st.Conserved) {
 			err = fmt.Errorf("accepted %+v", st.Inputs[0].Counts)
 		}
 		return err
 	})
-	if code := gw.end(15); code != 0 { // SIGTERM, with the window still open
+	if code := gw.End(15); code != 0 { // SIGTERM, with the window still open
 		t.Errorf("exit code %d", code)
 	}
-	gw.start()
-	eventually(t, 60*time.Second, connected)
+	gw.Start()
+	process.Eventually(t, 60*time.Second, connected)
 	time.Sleep(time.Until(start.Add(8 * time.Second)))
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		send(time.Since(start).Milliseconds(), 0) // lets the watermark pass the window
 		for _, m := range out.heard() {
 			var r struct {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"tidemark/test/process"
 )
 
 // browser is a headless Chromium with one page, led by its DevTools protocol.
@@ -33,7 +35,7 @@ func newBrowser(t *testing.T) *browser {
 		t.Fatalf("chromium is needed for this suite: %v", err)
 	}
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-extensions", "--disable-background-networking", "--remote-debugging-port=0", "--user-data-dir="+scratch(t), "about:blank")
+		"--disable-extensions", "--disable-background-networking", "--remote-debugging-port=0", "--user-data-dir="+process.Scratch(t), "about:blank")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -153,7 +155,7 @@ func (b *browser) open(url string) {
 // until waits until the page finds the condition true.
 func (b *browser) until(condition string) {
 	b.t.Helper()
-	eventually(b.t, 60*time.Second, func() error {
+	process.Eventually(b.t, 60*time.Second, func() error {
 		var met bool
 		b.eval(condition, &met)
 		if !met {

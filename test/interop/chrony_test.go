@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // hostDaemon runs chronyd as a host's own daemon, on its command port, in a network
@@ -34,14 +35,14 @@ func TestHostDaemon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin(t)
-			dir := scratch(t)
+			dir := process.Scratch(t)
 			conf := func(file, text string) {
-				write(t, filepath.Join(dir, file), fmt.Sprintf("bindcmdaddress 127.0.0.1\npidfile %s/%s.pid\n%s\n", dir, file, text))
+				process.Write(t, filepath.Join(dir, file), fmt.Sprintf("bindcmdaddress 127.0.0.1\npidfile %s/%s.pid\n%s\n", dir, file, text))
 			}
 			// The ports are fixed: nobody else is in this network.
 			conf("root.conf", "port 11123\nallow 127.0.0.1\ncmdport 0\nlocal stratum 2")
 			conf("host.conf", "port 0\ncmdport 323\n"+tc.source)
-			write(t, filepath.Join(dir, "tidemark.yaml"), fmt.Sprintf(`gateway: {id: host}
+			process.Write(t, filepath.Join(dir, "tidemark.yaml"), fmt.Sprintf(`gateway: {id: host}
 store: {path: %s/t.db}
 web: {listen: ""}
 inputs:

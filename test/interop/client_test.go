@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // publisher is a device that publishes with QoS 1, one message at a time.
@@ -17,9 +19,9 @@ type publisher struct {
 	client *paho.Client
 }
 
-func newPublisher(t *testing.T, b *broker, id string) *publisher {
+func newPublisher(t *testing.T, b *process.Mosquitto, id string) *publisher {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addr)
+	conn, err := net.Dial("tcp", b.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // What chronyd can be as a server, beside one that is well.
@@ -33,9 +35,9 @@ func lying(t *testing.T, n int) (addrs []string) {
 func serving(t *testing.T, n int, source string) (addrs []string) {
 	t.Helper()
 	for range n {
-		port := freePort(t, "udp")
-		chrony(t, port, source, 0).start()
-		addrs = append(addrs, loopback(port))
+		port := process.FreePort(t, "udp")
+		chrony(t, port, source, 0).Start()
+		addrs = append(addrs, process.Loopback(port))
 	}
 	return addrs
 }
@@ -62,10 +64,10 @@ func TestKindsOfTimeServers(t *testing.T) {
 			times := newTimeServers(t, tc.good)
 			times.start(t)
 			servers := append(slices.Clone(times.addrs), tc.others(t, tc.n)...)
-			in := newBroker(t)
-			g := newService(t, servers, in, newBroker(t))
-			g.start()
-			eventually(t, 30*time.Second, func() error {
+			in := process.NewMosquitto(t)
+			g := newService(t, servers, in, process.NewMosquitto(t))
+			g.Start()
+			process.Eventually(t, 30*time.Second, func() error {
 				if err := g.clockIs(tc.state)(); err != nil {
 					return err
 				}
@@ -84,7 +86,7 @@ func TestKindsOfTimeServers(t *testing.T) {
 			if err := device.send(t.Context(), time.Now(), send{sensor: "s", id: "1", value: 1}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 10*time.Second, func() error {
+			process.Eventually(t, 10*time.Second, func() error {
 				st, err := g.status()
 				if err != nil {
 					return err
@@ -121,13 +123,13 @@ type wallClock struct {
 
 // under makes the gateway see a wall clock that is off by that much.
 func (s *service) under(off time.Duration) *wallClock {
-	s.t.Helper()
+	s.T.Helper()
 	dir := filepath.Dir(s.config)
-	w := &wallClock{s.t, filepath.Join(dir, "wall-clock")}
+	w := &wallClock{s.T, filepath.Join(dir, "wall-clock")}
 	w.set(off)
 	emulator := map[string]string{"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}[runtime.GOARCH]
-	env := append(fakedTime(s.t), "FAKETIME_TIMESTAMP_FILE="+w.file, "FAKETIME_NO_CACHE=1", emulator)
-	s.process = prepare(s.t, dir, "env", append(env, s.args...)...)
+	env := append(fakedTime(s.T), "FAKETIME_TIMESTAMP_FILE="+w.file, "FAKETIME_NO_CACHE=1", emulator)
+	s.Process = process.Prepare(s.T, dir, "env", append(env, s.Args...)...)
 	return w
 }
 
@@ -135,7 +137,7 @@ func (s *service) under(off time.Duration) *wallClock {
 func (w *wallClock) set(off time.Duration) {
 	w.t.Helper()
 	next := w.file + ".next"
-	write(w.t, next, fmt.Sprintf("%+.3f\n", off.Seconds()))
+	process.Write(w.t, next, fmt.Sprintf("%+.3f\n", off.Seconds()))
 	if err := os.Rename(next, w.file); err != nil { // never half of it
 		w.t.Fatal(err)
 	}
@@ -174,13 +176,13 @@ func TestStepOfTheGatewaysClock(t *testing.T) {
 	w.gateway.ready()
 	device := newPublisher(t, w.in, "device")
 	device.sendSome("before-", 10)
-	eventually(t, 20*time.Second, w.gateway.conserved(10, 0))
+	process.Eventually(t, 20*time.Second, w.gateway.conserved(10, 0))
 
 	wall.set(time.Hour)
 	device.sendSome("between-", 10)
 	// Polls lead out of disrupted; an hour off is then known, and not believed.
-	eventually(t, 30*time.Second, w.gateway.clockIs("unknown"))
-	eventually(t, 20*time.Second, w.gateway.pending(10))
+	process.Eventually(t, 30*time.Second, w.gateway.clockIs("unknown"))
+	process.Eventually(t, 20*time.Second, w.gateway.pending(10))
 	st, err := w.gateway.status()
 	if err != nil {
 		t.Fatal(err)
@@ -190,11 +192,11 @@ func TestStepOfTheGatewaysClock(t *testing.T) {
 	}
 
 	wall.set(0)
-	eventually(t, 30*time.Second, w.gateway.clockIs("synchronized"))
+	process.Eventually(t, 30*time.Second, w.gateway.clockIs("synchronized"))
 	device.sendSome("after-", 10)
-	eventually(t, 30*time.Second, w.gateway.conserved(30, 0))
-	eventually(t, 10*time.Second, w.out.toldOf("clock", `"step":"STEP_UNEXPLAINED"`, `"step":"STEP_EXPLAINED"`))
-	eventually(t, 10*time.Second, w.out.toldOf("epoch_correction", `"corrected_epoch"`))
+	process.Eventually(t, 30*time.Second, w.gateway.conserved(30, 0))
+	process.Eventually(t, 10*time.Second, w.out.toldOf("clock", `"step":"STEP_UNEXPLAINED"`, `"step":"STEP_EXPLAINED"`))
+	process.Eventually(t, 10*time.Second, w.out.toldOf("epoch_correction", `"corrected_epoch"`))
 	if err := w.out.sound(); err != nil {
 		t.Error(err)
 	}
@@ -208,26 +210,26 @@ func TestBootIn1970(t *testing.T) {
 	w := newWorld(t)
 	w.times.start(t)
 	wall := w.gateway.under(-time.Duration(time.Now().Unix()-100) * time.Second)
-	w.gateway.start()
-	eventually(t, 30*time.Second, w.gateway.clockIs("unknown"))
+	w.gateway.Start()
+	process.Eventually(t, 30*time.Second, w.gateway.clockIs("unknown"))
 	device := newPublisher(t, w.in, "device")
-	eventually(t, 30*time.Second, w.gateway.connected)
+	process.Eventually(t, 30*time.Second, w.gateway.connected)
 	device.sendSome("first-", 10)
-	eventually(t, 20*time.Second, w.gateway.pending(10))
-	w.gateway.end(syscall.SIGKILL)
-	w.gateway.start()
-	eventually(t, 30*time.Second, w.gateway.connected)
+	process.Eventually(t, 20*time.Second, w.gateway.pending(10))
+	w.gateway.End(syscall.SIGKILL)
+	w.gateway.Start()
+	process.Eventually(t, 30*time.Second, w.gateway.connected)
 	device.sendSome("second-", 10)
-	eventually(t, 20*time.Second, w.gateway.pending(20))
+	process.Eventually(t, 20*time.Second, w.gateway.pending(20))
 	if st, err := w.gateway.status(); err != nil || st.Clock.State != "unknown" || st.Generation != 0 || !strings.HasPrefix(st.At, "1970") {
 		t.Errorf("in 1970: %+v, %v", st, err)
 	}
 
 	wall.set(0)
-	eventually(t, 30*time.Second, w.gateway.clockIs("synchronized"))
+	process.Eventually(t, 30*time.Second, w.gateway.clockIs("synchronized"))
 	device.sendSome("third-", 10)
-	eventually(t, 30*time.Second, w.gateway.conserved(30, 0))
-	eventually(t, 10*time.Second, w.out.toldOf("epoch_correction", `"corrected_epoch"`))
+	process.Eventually(t, 30*time.Second, w.gateway.conserved(30, 0))
+	process.Eventually(t, 10*time.Second, w.out.toldOf("epoch_correction", `"corrected_epoch"`))
 	if err := w.out.sound(); err != nil {
 		t.Error(err)
 	}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // TestMosquittoCompanion uses configs/mosquitto.conf and mosquitto.acl as they are
@@ -29,7 +31,7 @@ func TestMosquittoCompanion(t *testing.T) {
 	times := newTimeServers(t, 3)
 	times.start(t)
 	s := &site{broker: c.broker, times: times, gateway: &service{config: filepath.Join(c.dir, "tidemark.yaml")}}
-	write(t, s.gateway.config, fmt.Sprintf(`gateway: {id: interop}
+	process.Write(t, s.gateway.config, fmt.Sprintf(`gateway: {id: interop}
 clock: {servers: [%s, %s, %s], poll_min: 250ms, poll_max: 1s}
 store: {path: tidemark.db, quota: 256MiB, commit_interval: 100ms}
 web: {listen: ""}
@@ -50,10 +52,10 @@ features:
 uplinks:
   - name: up
     mqtt: {url: "mqtt://%s", login: {user: tidemark, password: {file: password}}}
-`, times.addrs[0], times.addrs[1], times.addrs[2], c.tls, c.web, c.broker.addr))
-	s.gateway.process = prepare(t, c.dir, binary, "run", "-c", s.gateway.config)
+`, times.addrs[0], times.addrs[1], times.addrs[2], c.tls, c.web, c.broker.Addr))
+	s.gateway.Process = process.Prepare(t, c.dir, binary, "run", "-c", s.gateway.config)
 	s.gateway.ready()
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		st, err := s.gateway.status()
 		if err == nil && (st.Inputs[0].Reader.State != "connected" || st.Inputs[1].Reader.State != "connected" || st.Uplinks[0].State != "online") {
 			err = fmt.Errorf("%+v, %+v, %+v", st.Inputs[0].Reader, st.Inputs[1].Reader, st.Uplinks[0])
@@ -84,28 +86,28 @@ uplinks:
 			return err
 		}
 	}
-	eventually(t, 20*time.Second, counted(3, 2))
+	process.Eventually(t, 20*time.Second, counted(3, 2))
 
 	s.gateway.stop()
 	say("vib/a/d1/x", 5000)
-	c.broker.end(syscall.SIGTERM) // and the broker restarts meanwhile
-	c.broker.start()
+	c.broker.End(syscall.SIGTERM) // and the broker restarts meanwhile
+	c.broker.Start()
 	s.gateway.ready()
-	eventually(t, 60*time.Second, counted(5003, 2))
+	process.Eventually(t, 60*time.Second, counted(5003, 2))
 	s.gateway.stop()
 }
 
 // companion is a mosquitto as configs/mosquitto.conf has it.
 type companion struct {
-	broker   *broker
+	broker   *process.Mosquitto
 	dir      string
 	tls, web int // ports
 }
 
 func newCompanion(t *testing.T) *companion {
 	t.Helper()
-	c := &companion{dir: scratch(t), tls: freePort(t, "tcp"), web: freePort(t, "tcp")}
-	port := freePort(t, "tcp")
+	c := &companion{dir: process.Scratch(t), tls: process.FreePort(t, "tcp"), web: process.FreePort(t, "tcp")}
+	port := process.FreePort(t, "tcp")
 	shipped, err := os.ReadFile("../../configs/mosquitto.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -129,13 +131,13 @@ func newCompanion(t *testing.T) *companion {
 		text = strings.ReplaceAll(text, x[0], x[1])
 	}
 	conf := filepath.Join(c.dir, "mosquitto.conf")
-	write(t, conf, text+"user root\n")
+	process.Write(t, conf, text+"user root\n")
 	acl, err := os.ReadFile("../../configs/mosquitto.acl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.dir, "acl"), string(acl))
-	write(t, filepath.Join(c.dir, "password"), "secret-tidemark\n")
+	process.Write(t, filepath.Join(c.dir, "acl"), string(acl))
+	process.Write(t, filepath.Join(c.dir, "password"), "secret-tidemark\n")
 	for i, user := range []string{"tidemark", "d1"} {
 		args := []string{"-b", filepath.Join(c.dir, "passwd"), user, "secret-" + user}
 		if i == 0 {
@@ -146,8 +148,8 @@ func newCompanion(t *testing.T) *companion {
 		}
 	}
 	c.certificates(t)
-	c.broker = &broker{prepare(t, c.dir, "mosquitto", "-c", conf), loopback(port)}
-	c.broker.start()
+	c.broker = &process.Mosquitto{Process: process.Prepare(t, c.dir, "mosquitto", "-c", conf), Addr: process.Loopback(port)}
+	c.broker.Start()
 	return c
 }
 
@@ -180,7 +182,7 @@ func (c *companion) key(t *testing.T, name string) *ecdsa.PrivateKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.dir, name), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	process.Write(t, filepath.Join(c.dir, name), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	return k
 }
 
@@ -190,5 +192,5 @@ func (c *companion) certificate(t *testing.T, name string, cert, parent *x509.Ce
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.dir, name), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	process.Write(t, filepath.Join(c.dir, name), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 }

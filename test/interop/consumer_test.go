@@ -12,6 +12,8 @@ import (
 
 	"github.com/eclipse/paho.golang/autopaho"
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // consumer is what the contract asks of one: it keeps the highest (generation,
@@ -64,10 +66,10 @@ func (r *record) newer(o record) bool {
 
 // newConsumer subscribes to everything that the uplink publishes, in a session
 // that outlives a stop of the broker.
-func newConsumer(t *testing.T, b *broker) *consumer {
+func newConsumer(t *testing.T, b *process.Mosquitto) *consumer {
 	t.Helper()
 	c := &consumer{best: map[recordKey]record{}, contents: map[version]string{}, closed: map[recordKey]record{}}
-	server, err := url.Parse(b.url())
+	server, err := url.Parse(b.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // demo prepares `tidemark demo` with a directory of its own for what it leaves.
 func demo(t *testing.T, args ...string) (cmd *exec.Cmd, left func() []os.DirEntry) {
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	cmd = exec.Command(binary, append([]string{"demo"}, args...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	return cmd, func() []os.DirEntry {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // device is a real MQTT client that a test steers: mqtt.js or paho-mqtt (peers/).
@@ -46,14 +48,14 @@ type metric struct {
 	IsHistorical bool   `json:"isHistorical,omitempty"`
 }
 
-func newJSDevice(t *testing.T, b *broker, id string, more map[string]any) *device {
+func newJSDevice(t *testing.T, b *process.Mosquitto, id string, more map[string]any) *device {
 	t.Helper()
-	return newDevice(t, "node", "peers/mqttjs/device.js", b.url(), id, more)
+	return newDevice(t, "node", "peers/mqttjs/device.js", b.URL(), id, more)
 }
 
-func newPahoDevice(t *testing.T, b *broker, id string, more map[string]any) *device {
+func newPahoDevice(t *testing.T, b *process.Mosquitto, id string, more map[string]any) *device {
 	t.Helper()
-	return newDevice(t, "python3", "peers/paho/device.py", b.url(), id, more)
+	return newDevice(t, "python3", "peers/paho/device.py", b.URL(), id, more)
 }
 
 // newDevice returns when the device is connected. more are further options of
@@ -65,7 +67,7 @@ func newDevice(t *testing.T, program, script, url, id string, more map[string]an
 		t.Fatalf("%s is needed for this suite: %v", program, err)
 	}
 	d := &device{t: t, cmd: exec.Command(found, script), lines: make(chan map[string]any, 1000)}
-	log, err := os.Create(filepath.Join(scratch(t), "device.log"))
+	log, err := os.Create(filepath.Join(process.Scratch(t), "device.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func newDevice(t *testing.T, program, script, url, id string, more map[string]an
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
-			t.Logf("device %s said last:\n%s", id, tail(log.Name(), 3000))
+			t.Logf("device %s said last:\n%s", id, process.Tail(log.Name(), 3000))
 		}
 	})
 	connect := map[string]any{"url": url, "clientId": id}
@@ -159,7 +161,7 @@ func (d *device) kill() {
 
 // site is a gateway with a broker that is both its source and its uplink.
 type site struct {
-	broker  *broker
+	broker  *process.Mosquitto
 	times   *timeServers
 	gateway *service
 	out     *consumer
@@ -167,7 +169,7 @@ type site struct {
 
 // newSite starts a gateway whose one input, named in, has these lines of
 // configuration below mqtt, after its url.
-func newSite(t *testing.T, b *broker, mqtt, features string) *site {
+func newSite(t *testing.T, b *process.Mosquitto, mqtt, features string) *site {
 	t.Helper()
 	s := newGatewayAt(t, b, mqtt, features)
 	s.out = newConsumer(t, b)
@@ -176,20 +178,20 @@ func newSite(t *testing.T, b *broker, mqtt, features string) *site {
 }
 
 // newGatewayAt is a site that is not started yet and whose results nobody takes.
-func newGatewayAt(t *testing.T, b *broker, mqtt, features string) *site {
+func newGatewayAt(t *testing.T, b *process.Mosquitto, mqtt, features string) *site {
 	t.Helper()
 	s := &site{broker: b, times: newTimeServers(t, 3)}
 	s.times.start(t)
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	s.gateway = &service{config: filepath.Join(dir, "tidemark.yaml")}
 	s.configure(t, mqtt, features)
-	s.gateway.process = prepare(t, dir, binary, "run", "-c", s.gateway.config)
+	s.gateway.Process = process.Prepare(t, dir, binary, "run", "-c", s.gateway.config)
 	return s
 }
 
 func (s *site) configure(t *testing.T, mqtt, features string) {
 	t.Helper()
-	write(t, s.gateway.config, fmt.Sprintf(`gateway: {id: interop}
+	process.Write(t, s.gateway.config, fmt.Sprintf(`gateway: {id: interop}
 clock: {servers: [%s, %s, %s], poll_min: 250ms, poll_max: 1s}
 store: {path: tidemark.db, quota: 256MiB, commit_interval: 100ms}
 web: {listen: ""}
@@ -204,14 +206,14 @@ features:
 uplinks:
   - name: plant
     mqtt: {url: "%s"}
-`, s.times.addrs[0], s.times.addrs[1], s.times.addrs[2], s.broker.url(), mqtt, features, s.broker.url()))
+`, s.times.addrs[0], s.times.addrs[1], s.times.addrs[2], s.broker.URL(), mqtt, features, s.broker.URL()))
 }
 
 // counts waits until the input's counts are these, by their names in the status;
 // what is not named is 0.
 func (s *site) counts(t *testing.T, want map[string]int) {
 	t.Helper()
-	eventually(t, 40*time.Second, func() error {
+	process.Eventually(t, 40*time.Second, func() error {
 		st, err := s.gateway.status()
 		if err != nil {
 			return err

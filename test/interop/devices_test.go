@@ -13,13 +13,15 @@ import (
 
 	"github.com/eclipse/paho.golang/paho"
 	"github.com/google/go-cmp/cmp"
+
+	"tidemark/test/process"
 )
 
 // TestDevicesAsTheySpeak has mqtt.js and paho-mqtt publish what public reports say
 // that gateways get wrong.
 func TestDevicesAsTheySpeak(t *testing.T) {
 	begin(t)
-	s := newSite(t, newBroker(t), `
+	s := newSite(t, process.NewMosquitto(t), `
       subscribe:
         - {topic: "json/{asset}/{sensor}", time: {path: ts, unit: ms}, id: {path: id}, value: {path: v}}
         - {topic: "seq/{asset}/{sensor}", time: {path: ts, unit: ms}, seq: {path: n}, value: {path: v}}
@@ -78,7 +80,7 @@ func TestDevicesAsTheySpeak(t *testing.T) {
 // aliases, history, a gap that is answered with a request, and a death.
 func TestSparkplugEdgeNode(t *testing.T) {
 	begin(t)
-	s := newSite(t, newBroker(t), `
+	s := newSite(t, process.NewMosquitto(t), `
       subscribe: [{topic: "spBv1.0/#", format: sparkplug, qos: 1}]`,
 		`  - {name: grouped, scope: device, group: line, select: {sensor: [level]}, window: 4s, idle_after: 1h, functions: [count, sum], `+isolated+`}`)
 	at := func(ahead time.Duration) int64 { return time.Now().Add(ahead).UnixMilli() }
@@ -120,9 +122,9 @@ func TestSparkplugEdgeNode(t *testing.T) {
 	}
 
 	// A restart knows the aliases still.
-	s.gateway.end(syscall.SIGKILL)
-	s.gateway.start()
-	eventually(t, 20*time.Second, s.gateway.clockIs("synchronized"))
+	s.gateway.End(syscall.SIGKILL)
+	s.gateway.Start()
+	process.Eventually(t, 20*time.Second, s.gateway.clockIs("synchronized"))
 	node.publish(data(10, metric{Alias: 12, Type: "Double", Value: 8}))
 	s.counts(t, map[string]int{"accepted": 16})
 	if got := s.tags(t)["tank/level"]; got != "8" {
@@ -132,7 +134,7 @@ func TestSparkplugEdgeNode(t *testing.T) {
 	// The node dies, and with it its tank.
 	other := newJSDevice(t, s.broker, "other", nil)
 	node.kill()
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		other.publish(publish{Topic: "spBv1.0/g/NDATA/other", Sparkplug: &sparkplug{at(0), nil, []metric{{Name: "level", Type: "Double", Value: 1}}}})
 		st, err := s.gateway.status()
 		if err != nil {
@@ -150,7 +152,7 @@ func TestSparkplugEdgeNode(t *testing.T) {
 // the group that it is in; a heartbeat of another keeps that one active.
 func TestLastWill(t *testing.T) {
 	begin(t)
-	s := newSite(t, newBroker(t), `
+	s := newSite(t, process.NewMosquitto(t), `
       subscribe: [{topic: "d/{asset}/{device}/{sensor}", time: {path: ts, unit: ms}, value: {path: v, type: number}}]
       presence: [{topic: "d/{asset}/{device}/status/state"}]`,
 		`  - {name: grouped, scope: device, group: line, window: 4s, idle_after: 1h, functions: [count, sum], `+isolated+`}`)
@@ -169,7 +171,7 @@ func TestLastWill(t *testing.T) {
 		t.Errorf("%d windows are out while one device is silent and not known to be gone", n)
 	}
 	one.kill()
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		say(two, "two")
 		if s.out.windows() == 0 {
 			return fmt.Errorf("the windows still wait for the device that is gone")
@@ -184,7 +186,7 @@ func TestLastWill(t *testing.T) {
 // 100,000 of them are no more than the input may have.
 func TestRetainedAtRestart(t *testing.T) {
 	begin(t)
-	b := newBroker(t)
+	b := process.NewMosquitto(t)
 	py := newPahoDevice(t, b, "py", nil)
 	var old []publish
 	for i := range 20 {
@@ -202,7 +204,7 @@ func TestRetainedAtRestart(t *testing.T) {
 	s.counts(t, map[string]int{"accepted": 21})
 	time.Sleep(6 * time.Second) // a window
 	py.publish(publish{Topic: "r/a/s00", Payload: "9"})
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		if n := s.out.windows(); n != 1 {
 			return fmt.Errorf("%d windows, want the one with the reading that was new", n)
 		}
@@ -223,9 +225,9 @@ func TestRetainedAtRestart(t *testing.T) {
 }
 
 // flood leaves n retained messages of as many topics.
-func flood(t *testing.T, b *broker, n int) {
+func flood(t *testing.T, b *process.Mosquitto, n int) {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addr)
+	conn, err := net.Dial("tcp", b.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +254,7 @@ func TestTopicsChangedUnderASession(t *testing.T) {
 	const both = `
       subscribe: [{topic: "a/{sensor}", format: plain}, {topic: "b/{sensor}", format: plain}]`
 	const feature = `  - {name: all, window: 4s, functions: [count], ` + isolated + `}`
-	s := newSite(t, newBroker(t), both, feature)
+	s := newSite(t, process.NewMosquitto(t), both, feature)
 	py := newPahoDevice(t, s.broker, "py", nil)
 	say := func(n int) {
 		for i := range n {
@@ -266,16 +268,16 @@ func TestTopicsChangedUnderASession(t *testing.T) {
 	s.configure(t, strings.Replace(both, `, {topic: "b/{sensor}", format: plain}`, "", 1), feature)
 	// At the first start with the change the broker is away: what is to be
 	// unsubscribed must not be forgotten.
-	s.broker.end(syscall.SIGTERM)
+	s.broker.End(syscall.SIGTERM)
 	s.gateway.ready()
 	time.Sleep(time.Second)
-	s.gateway.end(syscall.SIGKILL)
-	s.broker.start()
+	s.gateway.End(syscall.SIGKILL)
+	s.broker.Start()
 	py = newPahoDevice(t, s.broker, "py", nil)
 	s.gateway.ready()
 	s.counts(t, map[string]int{"accepted": 15, "unmatched": 5})
-	eventually(t, 20*time.Second, func() error {
-		log, err := os.ReadFile(s.gateway.log)
+	process.Eventually(t, 20*time.Second, func() error {
+		log, err := os.ReadFile(s.gateway.Log)
 		if err == nil && !strings.Contains(string(log), "the session no longer has the topic filters") {
 			err = fmt.Errorf("the session still has the topic that is gone")
 		}
@@ -292,7 +294,7 @@ func TestTopicsChangedUnderASession(t *testing.T) {
 // gateway is killed meanwhile.
 func TestBacklogOfADevice(t *testing.T) {
 	begin(t)
-	s := newSite(t, newBroker(t), `
+	s := newSite(t, process.NewMosquitto(t), `
       subscribe: [{topic: "h/{asset}/{device}/{sensor}", each: "@this", time: {path: ts, unit: ms}, seq: {path: n}, value: {path: v, type: number}}]`,
 		`  - {name: windows, scope: device, window: 6s, idle_after: 1h, functions: [count, sum], out_of_orderness: 1s, allowed_lateness: 0s, correct_every: 0s, flush_after: 0s}`)
 	live, back := newJSDevice(t, s.broker, "live", nil), newPahoDevice(t, s.broker, "back", nil)
@@ -319,13 +321,13 @@ func TestBacklogOfADevice(t *testing.T) {
 	}
 	back.publish(batches[:60]...)
 	beat()
-	s.gateway.end(syscall.SIGKILL)
+	s.gateway.End(syscall.SIGKILL)
 	back.publish(batches[60:120]...)
-	s.gateway.start()
-	eventually(t, 20*time.Second, s.gateway.clockIs("synchronized"))
+	s.gateway.Start()
+	process.Eventually(t, 20*time.Second, s.gateway.clockIs("synchronized"))
 	back.publish(batches[120:]...)
 	beat()
-	eventually(t, 40*time.Second, func() error {
+	process.Eventually(t, 40*time.Second, func() error {
 		beat()
 		st, err := s.gateway.status()
 		if err != nil {
@@ -348,13 +350,13 @@ func TestBacklogOfADevice(t *testing.T) {
 // TestTwoGatewaysOneName: what happens is named, not only that the connection ends.
 func TestTwoGatewaysOneName(t *testing.T) {
 	begin(t)
-	b := newBroker(t)
+	b := process.NewMosquitto(t)
 	const mqtt = `
       subscribe: [{topic: "a/{sensor}", format: plain}]`
 	const feature = `  - {name: all, window: 4s, functions: [count], ` + isolated + `}`
 	first, second := newSite(t, b, mqtt, feature), newGatewayAt(t, b, mqtt, feature)
 	second.gateway.ready()
-	eventually(t, 60*time.Second, func() error {
+	process.Eventually(t, 60*time.Second, func() error {
 		said := ""
 		for _, s := range []*site{first, second} {
 			st, err := s.gateway.status()
@@ -394,7 +396,7 @@ func (c *consumer) counted(sensor string) (n int64) {
 // peakMB is the gateway's greatest resident size so far.
 func (s *service) peakMB(t *testing.T) int {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}

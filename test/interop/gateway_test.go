@@ -1,10 +1,7 @@
 package interop
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,6 +9,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // Settings of the gateway under test: windows short enough to see many of them.
@@ -23,15 +21,15 @@ const (
 
 // service is `tidemark run` with its configuration.
 type service struct {
-	*process
+	*process.Process
 	config string
 }
 
-func newService(t *testing.T, servers []string, in, up *broker) *service {
+func newService(t *testing.T, servers []string, in, up *process.Mosquitto) *service {
 	t.Helper()
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	s := &service{config: filepath.Join(dir, "tidemark.yaml")}
-	write(t, s.config, fmt.Sprintf(`gateway: {id: interop}
+	process.Write(t, s.config, fmt.Sprintf(`gateway: {id: interop}
 clock: {servers: [%s], poll_min: 250ms, poll_max: 1s}
 store: {path: tidemark.db, quota: 256MiB, commit_interval: 100ms}
 web: {listen: ""}
@@ -58,25 +56,15 @@ features:
 uplinks:
   - name: plant
     mqtt: {url: "%s"}
-`, strings.Join(servers, ", "), in.url(), order, lateness, up.url()))
-	s.process = prepare(t, dir, binary, "run", "-c", s.config)
+`, strings.Join(servers, ", "), in.URL(), order, lateness, up.URL()))
+	s.Process = process.Prepare(t, dir, binary, "run", "-c", s.config)
 	return s
 }
 
 // status asks the running gateway through its command line.
 func (s *service) status() (*gateway.Status, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "status", "-c", s.config, "--json")
-	out, err := cmd.Output()
-	if err != nil {
-		if ee, ok := err.(*exec.ExitError); ok {
-			return nil, fmt.Errorf("tidemark status: %w: %s", err, ee.Stderr)
-		}
-		return nil, err
-	}
 	st := &gateway.Status{}
-	return st, json.Unmarshal(out, st)
+	return st, process.JSON(st, binary, "status", "-c", s.config, "--json")
 }
 
 // clockIs checks the state of the gateway's clock.
@@ -95,16 +83,16 @@ func (s *service) clockIs(state string) func() error {
 
 // ready starts the gateway and returns when it trusts its clock.
 func (s *service) ready() {
-	s.t.Helper()
-	s.start()
-	eventually(s.t, 20*time.Second, s.clockIs("synchronized"))
+	s.T.Helper()
+	s.Start()
+	process.Eventually(s.T, 20*time.Second, s.clockIs("synchronized"))
 }
 
 // stop ends the gateway in order.
 func (s *service) stop() {
-	s.t.Helper()
-	if code := s.end(syscall.SIGTERM); code != 0 {
-		s.t.Errorf("tidemark run ended with exit code %d", code)
+	s.T.Helper()
+	if code := s.End(syscall.SIGTERM); code != 0 {
+		s.T.Errorf("tidemark run ended with exit code %d", code)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // stamped is a reading with the time that its device put on it.
@@ -83,7 +85,7 @@ func TestHonestWorkloads(t *testing.T) {
 			}
 			sending.Wait()
 			const wrong = 30
-			eventually(t, 20*time.Second, func() error {
+			process.Eventually(t, 20*time.Second, func() error {
 				st, err := w.gateway.status()
 				if err != nil {
 					return err
@@ -102,16 +104,16 @@ func TestHonestWorkloads(t *testing.T) {
 // edit changes the configuration before the start: pairs of what is there and what
 // takes its place.
 func (s *service) edit(pairs ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	text, err := os.ReadFile(s.config)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(string(text), pairs[i]) {
-			s.t.Fatalf("the configuration has no %q", pairs[i])
+			s.T.Fatalf("the configuration has no %q", pairs[i])
 		}
 		text = []byte(strings.Replace(string(text), pairs[i], pairs[i+1], 1))
 	}
-	write(s.t, s.config, string(text))
+	process.Write(s.T, s.config, string(text))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/eclipse/paho.golang/autopaho"
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // listener keeps everything that is published under a filter, in a session that
@@ -27,10 +29,10 @@ type message struct {
 	dup      bool // the broker sent it before, and was not answered
 }
 
-func newListener(t *testing.T, b *broker, id, filter string) *listener {
+func newListener(t *testing.T, b *process.Mosquitto, id, filter string) *listener {
 	t.Helper()
 	l := &listener{}
-	server, err := url.Parse(b.url())
+	server, err := url.Parse(b.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

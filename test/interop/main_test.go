@@ -8,10 +8,9 @@ package interop
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
+
+	"tidemark/test/process"
 )
 
 // binary is the command under test, built once.
@@ -31,11 +30,8 @@ func built(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "tidemark")
-	build := exec.Command("go", "build", "-o", binary, "tidemark/cmd/tidemark")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "cannot build the command:", err)
+	if binary, err = process.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return run()
@@ -49,31 +45,4 @@ func begin(t *testing.T) {
 		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto and chrony")
 	}
 	t.Parallel()
-}
-
-// scratch is a directory with a path short enough for a Unix socket.
-func scratch(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "tm-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-// eventually waits until check finds nothing to say any more.
-func eventually(t *testing.T, limit time.Duration, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still: %v", limit, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }

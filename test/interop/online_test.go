@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // TestCheckOnlineOfAServer: the clock of an OPC UA server is measured there and back,
@@ -18,9 +19,9 @@ func TestCheckOnlineOfAServer(t *testing.T) {
 	p := newPlant(t)
 	times := newTimeServers(t, 3)
 	times.start(t)
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	config := filepath.Join(dir, "tidemark.yaml")
-	write(t, config, fmt.Sprintf(`gateway: {id: interop}
+	process.Write(t, config, fmt.Sprintf(`gateway: {id: interop}
 clock: {servers: [%s], poll_min: 250ms, poll_max: 1s}
 store: {path: t.db}
 web: {listen: ""}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // TestAsyncua reads a server of another make through a cut, a lost session and a
@@ -22,7 +23,7 @@ func TestAsyncua(t *testing.T) {
 	p.restart()
 	l.awaits(60*time.Second, connected)
 	restarted := time.Now()
-	eventually(t, 30*time.Second, func() error { return l.newer("c0", restarted) })
+	process.Eventually(t, 30*time.Second, func() error { return l.newer("c0", restarted) })
 	led := l.finish(p)
 	led.sound()
 	if len(led.gaps) == 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // outage is longer than a switch takes to restart.
@@ -51,8 +52,8 @@ func TestKilledUnderOPCUA(t *testing.T) {
 	for range 6 {
 		l.counts(p)
 		time.Sleep(rand.N(600 * time.Millisecond)) // at any place between two messages
-		l.end(syscall.SIGKILL)
-		l.start()
+		l.End(syscall.SIGKILL)
+		l.Start()
 	}
 	l.finish(p).lossless()
 }
@@ -175,8 +176,8 @@ func TestServerRestarted(t *testing.T) {
 			// The rule of three tags goes on where one of them is no longer there.
 			p := newPlant(t, "--counters", "3", "--every", "100")
 			l := newLine(t, p.endpoint, everyValue, "tags: tags.csv")
-			write(t, l.beside("tags.csv"), "node,asset,sensor\n"+tag("Counters.c0")+",a,c0\n"+tag("Counters.c1")+",a,c1\n"+tag("Counters.c2")+",a,c2\n")
-			l.start()
+			process.Write(t, l.beside("tags.csv"), "node,asset,sensor\n"+tag("Counters.c0")+",a,c0\n"+tag("Counters.c1")+",a,c1\n"+tag("Counters.c2")+",a,c2\n")
+			l.Start()
 			l.counts(p)
 			p.kill()
 			l.awaits(20*time.Second, func(r *gateway.ReaderStatus) bool { return r.State == "waiting" })
@@ -189,7 +190,7 @@ func TestServerRestarted(t *testing.T) {
 			})
 			// The old c0 is ahead of the new one: wait for a source time, not a value.
 			restarted := time.Now()
-			eventually(t, 30*time.Second, func() error { return l.newer("c0", restarted) })
+			process.Eventually(t, 30*time.Second, func() error { return l.newer("c0", restarted) })
 			led := l.finish(p)
 			led.sound()
 			for sensor, rs := range led.readings {
@@ -242,7 +243,7 @@ func TestStaticTag(t *testing.T) {
 	for node, value := range map[string]any{"setpoint": 55.5, "flow": 0.25} {
 		p.do(map[string]any{"do": "set", "node": tag("Line3.press-07." + node), "value": value, "source": long}, nil)
 	}
-	l.start()
+	l.Start()
 	l.counts(p)
 	for _, command := range []map[string]any{
 		{"do": "cut"},
@@ -254,13 +255,13 @@ func TestStaticTag(t *testing.T) {
 		p.do(command, nil)
 		l.counts(p)
 	}
-	l.end(syscall.SIGKILL)
-	l.start()
+	l.End(syscall.SIGKILL)
+	l.Start()
 	l.counts(p)
 	p.kill()
 	p.restart("--counters", "1", "--every", "100")
 	restarted := time.Now()
-	eventually(t, 60*time.Second, func() error { return l.newer("c0", restarted) })
+	process.Eventually(t, 60*time.Second, func() error { return l.newer("c0", restarted) })
 	led := l.finish(p)
 	for _, sensor := range []string{"setpoint", "flow"} {
 		rs := led.readings[sensor]
@@ -281,7 +282,7 @@ func TestFastCounter(t *testing.T) {
 	begin(t)
 	p := newPlant(t, "--counters", "5", "--every", "50")
 	l := newLine(t, p.endpoint, "security: none\nsampling: 0s\npublishing: 1s", countersRule)
-	l.start()
+	l.Start()
 	l.counts(p)
 	time.Sleep(30 * time.Second)
 	l.finish(p).lossless()

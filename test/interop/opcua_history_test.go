@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // historyWindowMS is the windows' length, wide enough for a clock that a restart has
@@ -31,18 +33,18 @@ func TestOutageWithHistory(t *testing.T) {
 			times.start(t)
 			l := newLineWith(t, historyFeature(times), p.endpoint, "security: none\nsampling: 0s\npublishing: 500ms",
 				`{under: /Objects/History, match: "{sensor}", asset: history}`)
-			l.start()
-			eventually(t, 30*time.Second, l.clockIs("synchronized"))
+			l.Start()
+			process.Eventually(t, 30*time.Second, l.clockIs("synchronized"))
 			began := time.Now()
-			eventually(t, 30*time.Second, func() error { return l.newer("h0", began.Add(historyWindowMS*time.Millisecond)) })
-			l.end(syscall.SIGKILL)
+			process.Eventually(t, 30*time.Second, func() error { return l.newer("h0", began.Add(historyWindowMS*time.Millisecond)) })
+			l.End(syscall.SIGKILL)
 			if c.lost {
 				p.do(map[string]any{"do": "closeSessions"}, nil)
 			}
 			time.Sleep(20 * time.Second) // away for more than two windows
-			l.start()
+			l.Start()
 			back := time.Now()
-			eventually(t, 60*time.Second, func() error { return l.newer("h0", back.Add(2*historyWindowMS*time.Millisecond)) })
+			process.Eventually(t, 60*time.Second, func() error { return l.newer("h0", back.Add(2*historyWindowMS*time.Millisecond)) })
 			p.do(map[string]any{"do": "pause"}, nil)
 			led := l.close()
 			if missing := led.sound(); missing > 0 || len(led.gaps) > 0 {

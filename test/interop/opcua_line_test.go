@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // line is a gateway that reads an OPC UA server, and a broker that gets its
@@ -22,7 +23,7 @@ type line struct {
 	*service
 	t      *testing.T
 	heard  *listener
-	broker *broker
+	broker *process.Mosquitto
 }
 
 // newLine does not start the gateway yet. server is YAML of the input, without the
@@ -34,11 +35,11 @@ func newLine(t *testing.T, endpoint, server string, nodes ...string) *line {
 // newLineWith has more of the configuration.
 func newLineWith(t *testing.T, more, endpoint, server string, nodes ...string) *line {
 	t.Helper()
-	dir := scratch(t)
-	l := &line{t: t, broker: newBroker(t)}
+	dir := process.Scratch(t)
+	l := &line{t: t, broker: process.NewMosquitto(t)}
 	l.heard = newListener(t, l.broker, "listener", "tidemark/v1/interop/#")
 	l.service = &service{config: filepath.Join(dir, "tidemark.yaml")}
-	write(t, l.config, fmt.Sprintf(`gateway: {id: interop}
+	process.Write(t, l.config, fmt.Sprintf(`gateway: {id: interop}
 store: {path: tidemark.db, quota: 256MiB, commit_interval: 100ms}
 web: {listen: ""}
 pki: {dir: pki}
@@ -53,8 +54,8 @@ inputs:
 uplinks:
   - name: plant
     mqtt: {url: "%s"}
-`, endpoint, strings.ReplaceAll(server, "\n", "\n      "), strings.Join(nodes, "\n        - "), more, l.broker.url()))
-	l.process = prepare(t, dir, binary, "run", "-c", l.config)
+`, endpoint, strings.ReplaceAll(server, "\n", "\n      "), strings.Join(nodes, "\n        - "), more, l.broker.URL()))
+	l.Process = process.Prepare(t, dir, binary, "run", "-c", l.config)
 	return l
 }
 
@@ -74,7 +75,7 @@ func newCounters(t *testing.T) (*plant, *line) {
 func startCounters(t *testing.T, p *plant) *line {
 	t.Helper()
 	l := newLine(t, p.endpoint, everyValue, countersRule)
-	l.start()
+	l.Start()
 	l.counts(p)
 	return l
 }
@@ -96,7 +97,7 @@ func (l *line) reader(check func(r *gateway.ReaderStatus) bool) func() error {
 // awaits waits for the OPC UA input to stand as it should.
 func (l *line) awaits(limit time.Duration, check func(r *gateway.ReaderStatus) bool) {
 	l.t.Helper()
-	eventually(l.t, limit, l.reader(check))
+	process.Eventually(l.t, limit, l.reader(check))
 }
 
 func connected(r *gateway.ReaderStatus) bool { return r.State == "connected" && r.Problem == "" }
@@ -128,7 +129,7 @@ func (l *line) lasts() (map[string]json.RawMessage, error) {
 func (l *line) counts(p *plant) {
 	l.t.Helper()
 	now := p.counter()
-	eventually(l.t, 60*time.Second, func() error {
+	process.Eventually(l.t, 60*time.Second, func() error {
 		lasts, err := l.lasts()
 		if err != nil {
 			return err
@@ -220,7 +221,7 @@ func (l *line) finish(p *plant) *ledger {
 func (l *line) close() *ledger {
 	l.t.Helper()
 	led := &ledger{t: l.t, readings: map[string][]taken{}}
-	eventually(l.t, 30*time.Second, func() (err error) {
+	process.Eventually(l.t, 30*time.Second, func() (err error) {
 		led.status, err = l.status()
 		switch {
 		case err != nil:

@@ -14,14 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // newPlantService reads a plant by the given rules for nodes, each a line of YAML.
 func newPlantService(t *testing.T, p *plant, rules ...string) *service {
 	t.Helper()
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	s := &service{config: filepath.Join(dir, "tidemark.yaml")}
-	write(t, s.config, fmt.Sprintf(`gateway: {id: interop}
+	process.Write(t, s.config, fmt.Sprintf(`gateway: {id: interop}
 clock: {trust: local}
 store: {path: tidemark.db, quota: 64MiB, commit_interval: 100ms}
 web: {listen: ""}
@@ -36,7 +37,7 @@ inputs:
 features: []
 uplinks: []
 `, p.endpoint, strings.Join(rules, "\n        - ")))
-	s.process = prepare(t, dir, binary, "run", "-c", s.config)
+	s.Process = process.Prepare(t, dir, binary, "run", "-c", s.config)
 	return s
 }
 
@@ -53,7 +54,7 @@ func command(t *testing.T, args ...string) ([]byte, error) {
 
 // tagList asks the gateway for its tags.
 func (s *service) tagList() (*gateway.Tags, error) {
-	out, err := command(s.t, "tags", "-c", s.config, "--json")
+	out, err := command(s.T, "tags", "-c", s.config, "--json")
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +72,8 @@ func TestTagFileOfARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newPlantService(t, p, "tags: tags.csv")
-	write(t, filepath.Join(filepath.Dir(s.config), "tags.csv"), string(file)+"ns=9;s=wrong,,,x\n"+tag("nowhere")+",,,y\n")
-	s.start()
+	process.Write(t, filepath.Join(filepath.Dir(s.config), "tags.csv"), string(file)+"ns=9;s=wrong,,,x\n"+tag("nowhere")+",,,y\n")
+	s.Start()
 	want := map[string]string{
 		"Boolean": "true", "SByte": "-128", "Byte": "255", "Int16": "-32768", "UInt16": "65535", "Int32": "-2147483648", "UInt32": "4294967295",
 		"Int64": "-9223372036854775808", "UInt64": "18446744073709551615", "Float": "1.5", "Double": "0.1", "String": `"grün"`,
@@ -80,7 +81,7 @@ func TestTagFileOfARealServer(t *testing.T) {
 		"Enumeration": "1", "Int64Array[1]": "-9223372036854775808", "Matrix[1][2]": "6", "Structure.High": "7",
 		"Weld.Number": "4294967295", "Weld.Phase": "2", "Weld.Good": "true", "Weld.Points[1].Travel": "0.5", "Weld.Operator": `"M. Kühn"`,
 	}
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		tags, err := s.tagList()
 		if err != nil {
 			return err
@@ -128,13 +129,13 @@ func TestNewNodesAreReported(t *testing.T) {
 			return nil
 		}
 	}
-	s.start()
-	eventually(t, 20*time.Second, watched(10, ""))
+	s.Start()
+	process.Eventually(t, 20*time.Second, watched(10, ""))
 	s.stop()
 	p.do(map[string]any{"do": "addNode", "parent": tag("Line3.press-07"), "name": "speed", "id": "Line3.press-07.speed"}, nil)
 	p.do(map[string]any{"do": "deleteNode", "node": tag("Line3.press-08.setpoint")}, nil)
-	s.start()
-	eventually(t, 20*time.Second, watched(9, "2 nodes are not read"))
+	s.Start()
+	process.Eventually(t, 20*time.Second, watched(9, "2 nodes are not read"))
 	tags, err := s.tagList()
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestNewNodesAreReported(t *testing.T) {
 			t.Errorf("%s: nothing says %q", place, why)
 		}
 	}
-	if code := s.end(syscall.SIGTERM); code != 0 {
+	if code := s.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

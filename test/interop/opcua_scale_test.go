@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // TestFiveThousandNodes: a whole server's nodes at 1 Hz.
@@ -18,13 +19,13 @@ func TestFiveThousandNodes(t *testing.T) {
 	p := newPlant(t, "--counters", "1", "--many", strconv.Itoa(nodes))
 	l := newLineWith(t, "clock: {trust: local}", p.endpoint, "security: none", `{under: /Objects/Many, match: "{device}/{sensor}", asset: many}`)
 	began := time.Now()
-	l.start()
+	l.Start()
 	l.awaits(60*time.Second, func(r *gateway.ReaderStatus) bool { return connected(r) && r.Monitored == nodes })
 	made := time.Since(began)
 	from, used := l.received(), l.cpu()
 	began = time.Now()
 	var readings uint64
-	eventually(t, 3*time.Minute, func() error { // 10 s where the server is not short of time
+	process.Eventually(t, 3*time.Minute, func() error { // 10 s where the server is not short of time
 		if readings = l.received() - from; readings < 10*nodes {
 			return fmt.Errorf("%d readings of %d nodes", readings, nodes)
 		}
@@ -50,10 +51,10 @@ func (l *line) received() uint64 {
 
 // cpu is the processor time that the gateway has used.
 func (s *service) cpu() time.Duration {
-	s.t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	s.T.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID()))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	// Fields 14 and 15, counted behind the name, in ticks of 10 ms (proc(5)).
 	_, rest, _ := strings.Cut(string(data), ") ")
@@ -62,7 +63,7 @@ func (s *service) cpu() time.Duration {
 	for _, f := range fields[11:13] {
 		n, err := strconv.Atoi(f)
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 		ticks += n
 	}

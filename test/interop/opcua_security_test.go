@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 const secured = "security: Basic256Sha256/SignAndEncrypt\npublishing: 200ms\n"
@@ -50,7 +51,7 @@ func TestServerTrusted(t *testing.T) {
 	p := newSecuredPlant(t)
 	for _, policy := range []string{"Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"} {
 		l := newLine(t, p.endpoint, "security: "+policy+"/SignAndEncrypt\npublishing: 200ms", countersRule)
-		l.start()
+		l.Start()
 		l.trust()
 		l.awaits(30*time.Second, connected)
 		l.counts(p)
@@ -64,7 +65,7 @@ func TestGatewayTrusted(t *testing.T) {
 	begin(t)
 	p := newSecuredPlant(t, "--strict")
 	l := newLine(t, p.endpoint, secured, countersRule)
-	l.start()
+	l.Start()
 	l.trust()
 	l.awaits(30*time.Second, func(r *gateway.ReaderStatus) bool {
 		return r.State == "refused" && says("tidemark pki export", "thumbprint")(r)
@@ -107,7 +108,7 @@ func TestOtherCertificates(t *testing.T) {
 				if _, err := command(t, "pki", "trust", certificate, "-c", l.config); err != nil {
 					t.Fatal(err)
 				}
-				l.start()
+				l.Start()
 				l.awaits(30*time.Second, stands)
 				return l
 			}
@@ -134,14 +135,14 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	secret("guess")
-	l.start()
+	l.Start()
 	l.trust()
 	l.awaits(30*time.Second, func(r *gateway.ReaderStatus) bool { return r.State == "refused" && says("login")(r) })
 	secret("open sesame")
 	l.awaits(60*time.Second, connected)
 	l.counts(p)
 	l.stop()
-	if log := tail(l.log, 1<<20); strings.Contains(log, "sesame") || strings.Contains(log, "guess") {
+	if log := process.Tail(l.Log, 1<<20); strings.Contains(log, "sesame") || strings.Contains(log, "guess") {
 		t.Error("a password stands in the log")
 	}
 }
@@ -179,9 +180,9 @@ func serverCertificate(t *testing.T, host string, expired bool) (certificate, ke
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	certificate, keyFile = filepath.Join(dir, "plant.pem"), filepath.Join(dir, "plant.key")
-	write(t, certificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	process.Write(t, certificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	process.Write(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 	return certificate, keyFile
 }

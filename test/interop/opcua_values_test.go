@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidemark/history"
+	"tidemark/test/process"
 )
 
 // TestOddValues has nodes of one server say what real ones do, each on its own, while
@@ -16,7 +17,7 @@ func TestOddValues(t *testing.T) {
 	begin(t)
 	p := newPlant(t, "--counters", "1", "--every", "100", "--many", "10", "--many-every", "400")
 	l := newLine(t, p.endpoint, everyValue, countersRule, `{under: /Objects/Many/d0, match: "{sensor}", asset: many}`)
-	l.start()
+	l.Start()
 	l.counts(p)
 	id := func(i int) string { return tag(fmt.Sprintf("Many.v%d", i)) }
 	set := func(with map[string]any) func(node string) {
@@ -71,7 +72,7 @@ func TestOddValues(t *testing.T) {
 		}
 		return lasts, nil
 	}
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		lasts, err := tags()
 		for i, c := range cases {
 			if r := lasts[fmt.Sprintf("v%d", i)]; r == nil || !c.is(r) {
@@ -83,7 +84,7 @@ func TestOddValues(t *testing.T) {
 	for i := range cases {
 		p.do(map[string]any{"do": "release", "node": id(i)}, nil)
 	}
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		lasts, err := tags()
 		for i, c := range cases {
 			if r := lasts[fmt.Sprintf("v%d", i)]; r == nil || r.Quality != "good" || r.Verdict != history.Accepted || string(r.Value) == "-7" {

@@ -20,6 +20,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // newDemoPage starts the demo and returns where its page is.
@@ -269,7 +270,7 @@ func TestAlertRulesAreValid(t *testing.T) {
 // showing new views, and neither it nor the gateway grows.
 func TestPageKeepsUp(t *testing.T) {
 	begin(t)
-	in := newBroker(t)
+	in := process.NewMosquitto(t)
 	gw, url := newBusyGateway(t, in)
 	stop := pour(t, in)
 	b := newBrowser(t)
@@ -287,7 +288,7 @@ func TestPageKeepsUp(t *testing.T) {
 		var dom struct{ Nodes float64 }
 		b.call("Memory.getDOMCounters", nil, &dom)
 		b.eval(`window.views`, &s.views)
-		s.page, s.nodes, s.gateway = heap.UsedSize, dom.Nodes, anonymous(t, gw.cmd.Process.Pid)
+		s.page, s.nodes, s.gateway = heap.UsedSize, dom.Nodes, anonymous(t, gw.PID())
 		return s
 	}
 	time.Sleep(20 * time.Second)
@@ -310,7 +311,7 @@ func TestPageKeepsUp(t *testing.T) {
 	if len(b.said) > 0 {
 		t.Errorf("on the console: %s", b.said)
 	}
-	gw.end(syscall.SIGTERM)
+	gw.End(syscall.SIGTERM)
 }
 
 // anonymous is how much memory of its own a process has, in bytes.
@@ -332,11 +333,11 @@ func anonymous(t *testing.T, pid int) float64 {
 }
 
 // newBusyGateway starts a gateway for many readings, and says where its page is.
-func newBusyGateway(t *testing.T, in *broker) (*process, string) {
+func newBusyGateway(t *testing.T, in *process.Mosquitto) (*process.Process, string) {
 	t.Helper()
-	dir := scratch(t)
-	config, listen := filepath.Join(dir, "tidemark.yaml"), loopback(freePort(t, "tcp"))
-	write(t, config, fmt.Sprintf(`gateway: {id: busy}
+	dir := process.Scratch(t)
+	config, listen := filepath.Join(dir, "tidemark.yaml"), process.Loopback(process.FreePort(t, "tcp"))
+	process.Write(t, config, fmt.Sprintf(`gateway: {id: busy}
 clock: {trust: local}
 store: {path: tidemark.db, quota: 256MiB}
 web: {listen: "%s"}
@@ -352,18 +353,18 @@ inputs:
           value: {path: v, type: number, unit: Cel}
 features:
   - {name: ten-seconds, version: 1, window: 10s, out_of_orderness: 2s, allowed_lateness: 10s, functions: [count, mean, max]}
-`, listen, in.url()))
-	gw := prepare(t, dir, binary, "run", "-c", config)
+`, listen, in.URL()))
+	gw := process.Prepare(t, dir, binary, "run", "-c", config)
 	if out, err := exec.Command(binary, "check", "-c", config).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	gw.start()
+	gw.Start()
 	return gw, "http://" + listen + "/"
 }
 
 // pour publishes 10,000 readings a second of 200 sensors until stop is called,
 // which returns how many there were.
-func pour(t *testing.T, in *broker) (stop func() int) {
+func pour(t *testing.T, in *process.Mosquitto) (stop func() int) {
 	t.Helper()
 	p := newPublisher(t, in, "pour")
 	over, sent := make(chan struct{}), make(chan int)

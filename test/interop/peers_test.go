@@ -2,65 +2,22 @@ package interop
 
 import (
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/beevik/ntp"
+
+	"tidemark/test/process"
 )
-
-// broker is a mosquitto on a loopback port. It keeps sessions and what waits in
-// them over a stop.
-type broker struct {
-	*process
-	addr string
-}
-
-func newBroker(t *testing.T) *broker {
-	t.Helper()
-	dir := scratch(t)
-	port := freePort(t, "tcp")
-	conf := filepath.Join(dir, "mosquitto.conf")
-	write(t, conf, fmt.Sprintf(`listener %d 127.0.0.1
-allow_anonymous true
-user root
-max_inflight_messages 1000
-max_queued_messages 0
-persistence true
-persistence_location %s/
-log_type error
-log_type warning
-log_type notice
-`, port, dir))
-	b := &broker{prepare(t, dir, "mosquitto", "-c", conf), loopback(port)}
-	b.start()
-	return b
-}
-
-func (b *broker) url() string { return "mqtt://" + b.addr }
-
-// start returns when clients can connect.
-func (b *broker) start() {
-	b.t.Helper()
-	b.process.start()
-	eventually(b.t, 10*time.Second, func() error {
-		c, err := net.DialTimeout("tcp", b.addr, time.Second)
-		if err == nil {
-			c.Close()
-		}
-		return err
-	})
-}
 
 // timeServers are chronyds on loopback ports, and the one above them that they
 // follow: a server that follows only its own clock says so in its reference id,
 // and would rightly count as a local reference.
 type timeServers struct {
-	root   *process
-	leaves []*process
+	root   *process.Process
+	leaves []*process.Process
 	addrs  []string
 }
 
@@ -70,23 +27,23 @@ func newTimeServers(t *testing.T, n int) *timeServers { return timeServersAhead(
 func timeServersAhead(t *testing.T, n int, off time.Duration) *timeServers {
 	t.Helper()
 	s := &timeServers{}
-	port := freePort(t, "udp")
+	port := process.FreePort(t, "udp")
 	s.root = chrony(t, port, "local stratum 2", off)
-	s.root.start()
+	s.root.Start()
 	for range n {
-		leaf := freePort(t, "udp")
+		leaf := process.FreePort(t, "udp")
 		s.leaves = append(s.leaves, chrony(t, leaf, fmt.Sprintf("server 127.0.0.1 port %d iburst minpoll -2 maxpoll -2\nacquisitionport 0", port), off))
-		s.addrs = append(s.addrs, loopback(leaf))
+		s.addrs = append(s.addrs, process.Loopback(leaf))
 	}
 	return s
 }
 
 // chrony serves the time of this machine, or one that is ahead of it.
-func chrony(t *testing.T, port int, source string, off time.Duration) *process {
+func chrony(t *testing.T, port int, source string, off time.Duration) *process.Process {
 	t.Helper()
-	dir := scratch(t)
+	dir := process.Scratch(t)
 	conf := filepath.Join(dir, "chrony.conf")
-	write(t, conf, fmt.Sprintf(`port %d
+	process.Write(t, conf, fmt.Sprintf(`port %d
 bindaddress 127.0.0.1
 allow 127.0.0.1
 cmdport 0
@@ -97,20 +54,20 @@ pidfile %s/chronyd.pid
 	// -x: leave this machine's clock alone; -d: stay in the foreground.
 	args := []string{"-x", "-d", "-u", "root", "-f", conf}
 	if off == 0 {
-		return prepare(t, dir, "chronyd", args...)
+		return process.Prepare(t, dir, "chronyd", args...)
 	}
 	env := append(fakedTime(t), fmt.Sprintf("FAKETIME=%+.3f", off.Seconds()), "chronyd")
-	return prepare(t, dir, "env", append(env, args...)...)
+	return process.Prepare(t, dir, "env", append(env, args...)...)
 }
 
 // start returns when every server answers as one that is synchronized.
 func (s *timeServers) start(t *testing.T) {
 	t.Helper()
 	for _, l := range s.leaves {
-		l.start()
+		l.Start()
 	}
 	for _, addr := range s.addrs {
-		eventually(t, 20*time.Second, func() error {
+		process.Eventually(t, 20*time.Second, func() error {
 			r, err := ntp.QueryWithOptions(addr, ntp.QueryOptions{Timeout: 500 * time.Millisecond})
 			if err != nil {
 				return err
@@ -122,7 +79,7 @@ func (s *timeServers) start(t *testing.T) {
 
 func (s *timeServers) stop() {
 	for _, l := range s.leaves {
-		l.end(syscall.SIGTERM)
+		l.End(syscall.SIGTERM)
 	}
 }
 
@@ -135,11 +92,4 @@ func fakedTime(t *testing.T) []string {
 		t.Fatalf("libfaketime is needed for this suite: %v", err)
 	}
 	return []string{"LD_PRELOAD=" + libs[0], "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

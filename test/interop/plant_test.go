@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // plant is an OPC UA server that does what it is told, also what no server should.
@@ -37,16 +39,16 @@ func newPlant(t *testing.T, args ...string) *plant {
 // newAsyncua is one of asyncua's (peers/asyncua), which knows fewer commands.
 func newAsyncua(t *testing.T) *plant {
 	t.Helper()
-	return startPlant(t, []string{"python3", "peers/asyncua/server.py"}, "--port", strconv.Itoa(freePort(t, "tcp")))
+	return startPlant(t, []string{"python3", "peers/asyncua/server.py"}, "--port", strconv.Itoa(process.FreePort(t, "tcp")))
 }
 
 func startPlant(t *testing.T, program []string, args ...string) *plant {
 	t.Helper()
-	p := &plant{t: t, program: program, dir: scratch(t)}
+	p := &plant{t: t, program: program, dir: process.Scratch(t)}
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("plant %s said last:\n%s", p.dir, tail(p.log(), 6000))
+			t.Logf("plant %s said last:\n%s", p.dir, process.Tail(p.log(), 6000))
 		}
 	})
 	p.start(args...)

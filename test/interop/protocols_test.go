@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // TestOtherProtocols runs the configuration of docs/other-protocols.md, and the lines
@@ -29,19 +31,19 @@ func TestOtherProtocols(t *testing.T) {
 		}
 		return string(found[1])
 	}
-	b := newBroker(t)
-	dir := scratch(t)
+	b := process.NewMosquitto(t)
+	dir := process.Scratch(t)
 	config := filepath.Join(dir, "tidemark.yaml")
-	text := strings.ReplaceAll(block("yaml"), "mqtt://127.0.0.1:1883", b.url())
+	text := strings.ReplaceAll(block("yaml"), "mqtt://127.0.0.1:1883", b.URL())
 	text = strings.ReplaceAll(text, "version: 1,", "version: 1, window: 8s, out_of_orderness: 200ms, flush_after: 0s,")
-	write(t, config, text+fmt.Sprintf("clock: {trust: local}\nweb: {listen: \"\"}\nuplinks: [{name: plant, mqtt: {url: %q}}]\n", b.url()))
-	gw := &service{process: prepare(t, dir, binary, "run", "-c", config), config: config}
+	process.Write(t, config, text+fmt.Sprintf("clock: {trust: local}\nweb: {listen: \"\"}\nuplinks: [{name: plant, mqtt: {url: %q}}]\n", b.URL()))
+	gw := &service{Process: process.Prepare(t, dir, binary, "run", "-c", config), config: config}
 	if out, err := exec.Command(binary, "check", "-c", config).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	gw.start()
+	gw.Start()
 	out := newListener(t, b, "reader", "tidemark/#")
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		st, err := gw.status()
 		if err == nil && st.Inputs[0].Reader.State != "connected" {
 			err = fmt.Errorf("the input is %s", st.Inputs[0].Reader.State)
@@ -66,7 +68,7 @@ func TestOtherProtocols(t *testing.T) {
 	}
 	want := map[string]string{"press-07/speed": "4 1480", "press-07/temperature": "4 61.5", "compressor-2/rpm": "4 712.5"}
 	time.Sleep(time.Until(start.Add(8 * time.Second)))
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		send(time.Now()) // lets the watermark pass the window
 		got := map[string]string{}
 		for _, m := range out.heard() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidemark/gateway"
+	"tidemark/test/process"
 )
 
 // command runs a command that asks the running gateway, and reads what it prints.
@@ -53,11 +54,11 @@ func TestQuarantineOverKills(t *testing.T) {
 	}()
 	for range 6 {
 		time.Sleep(time.Duration(dice.Int64N(int64(1500 * time.Millisecond))))
-		w.gateway.end(syscall.SIGKILL)
-		w.gateway.start()
+		w.gateway.End(syscall.SIGKILL)
+		w.gateway.Start()
 	}
 	<-sent
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		var q gateway.Quarantine
 		if err := w.gateway.command(&q, "quarantine", "list"); err != nil {
 			return err
@@ -71,11 +72,11 @@ func TestQuarantineOverKills(t *testing.T) {
 	for range 3 {
 		go func() { var r gateway.Release; _ = w.gateway.command(&r, "quarantine", "release", "--all") }()
 		time.Sleep(time.Duration(dice.Int64N(int64(60 * time.Millisecond))))
-		w.gateway.end(syscall.SIGKILL)
-		w.gateway.start()
-		eventually(t, 20*time.Second, w.gateway.clockIs("synchronized"))
+		w.gateway.End(syscall.SIGKILL)
+		w.gateway.Start()
+		process.Eventually(t, 20*time.Second, w.gateway.clockIs("synchronized"))
 	}
-	eventually(t, 30*time.Second, func() error {
+	process.Eventually(t, 30*time.Second, func() error {
 		var q gateway.Quarantine
 		var r gateway.Release
 		if err := w.gateway.command(&q, "quarantine", "list"); err != nil {

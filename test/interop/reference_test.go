@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // kept is a row of a reference consumer's view of what stands.
@@ -32,7 +34,7 @@ func TestReferenceConsumers(t *testing.T) {
 	begin(t)
 	w := newWorld(t)
 	w.times.start(t)
-	db := filepath.Join(scratch(t), "features.db")
+	db := filepath.Join(process.Scratch(t), "features.db")
 	pythonConsumer(t, w.up, db)
 	w.gateway.ready()
 	p := newPlan(7, 10, 5, 12*time.Second, false)
@@ -40,7 +42,7 @@ func TestReferenceConsumers(t *testing.T) {
 	device := newPublisher(t, w.in, "device")
 	<-device.play(p, start)
 	ticks := device.tick(start)
-	eventually(t, 30*time.Second, w.out.right(p, start, anyRevision))
+	process.Eventually(t, 30*time.Second, w.out.right(p, start, anyRevision))
 	for s := range 5 { // corrections of the last window
 		r := send{taken: 8*time.Second + 7*time.Millisecond, sensor: fmt.Sprintf("s%02d", s), id: fmt.Sprintf("late-%d", s), value: 5000}
 		p.add(r)
@@ -51,13 +53,13 @@ func TestReferenceConsumers(t *testing.T) {
 	w.settled(t, p, start, ticks, anyRevision)
 	want := w.out.stands()
 	view := "SELECT sensor, window_start, generation, revision, result ->> '$.values.sum' AS sum FROM "
-	eventually(t, 20*time.Second, func() error { return sameRows(want, query(t, db, view+"current")) })
+	process.Eventually(t, 20*time.Second, func() error { return sameRows(want, query(t, db, view+"current")) })
 
 	sql, err := os.ReadFile("../../docs/consumer.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	db = filepath.Join(scratch(t), "sql.db")
+	db = filepath.Join(process.Scratch(t), "sql.db")
 	run := func(script string) { t.Helper(); sqlite(t, db, script) }
 	run(string(sql))
 	records := w.out.raw()
@@ -80,9 +82,9 @@ func TestReferenceConsumers(t *testing.T) {
 
 // pythonConsumer has the broker's own subscriber hand what it hears to the
 // documentation's consumer.
-func pythonConsumer(t *testing.T, b *broker, db string) {
+func pythonConsumer(t *testing.T, b *process.Mosquitto, db string) {
 	t.Helper()
-	host, port, err := net.SplitHostPort(b.addr)
+	host, port, err := net.SplitHostPort(b.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 func anyRevision(cell) int { return 0 }
@@ -14,14 +16,14 @@ func anyRevision(cell) int { return 0 }
 // world is a gateway with everything that it needs.
 type world struct {
 	times   *timeServers
-	in, up  *broker
+	in, up  *process.Mosquitto
 	gateway *service
 	out     *consumer
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{times: newTimeServers(t, 3), in: newBroker(t), up: newBroker(t)}
+	w := &world{times: newTimeServers(t, 3), in: process.NewMosquitto(t), up: process.NewMosquitto(t)}
 	w.gateway = newService(t, w.times.addrs, w.in, w.up)
 	w.out = newConsumer(t, w.up)
 	return w
@@ -30,10 +32,10 @@ func newWorld(t *testing.T) *world {
 // settled waits for everything that the plan and the ticks must have led to.
 func (w *world) settled(t *testing.T, p *plan, start time.Time, ticks func() int, revision func(cell) int) (distinct int) {
 	t.Helper()
-	eventually(t, 60*time.Second, w.out.right(p, start, revision))
-	eventually(t, 60*time.Second, w.out.allClosed(p, start))
+	process.Eventually(t, 60*time.Second, w.out.right(p, start, revision))
+	process.Eventually(t, 60*time.Second, w.out.allClosed(p, start))
 	distinct = p.distinct + ticks()
-	eventually(t, 20*time.Second, w.gateway.conserved(distinct, p.repeated))
+	process.Eventually(t, 20*time.Second, w.gateway.conserved(distinct, p.repeated))
 	if err := w.out.sound(); err != nil {
 		t.Error(err)
 	}
@@ -56,7 +58,7 @@ func TestRightResults(t *testing.T) {
 	<-device.play(p, start)
 	ticks := device.tick(start)
 	once := func(cell) int { return 1 }
-	eventually(t, 30*time.Second, w.out.right(p, start, once))
+	process.Eventually(t, 30*time.Second, w.out.right(p, start, once))
 
 	late := map[cell]bool{}
 	for s := range 10 {
@@ -91,9 +93,9 @@ func TestUplinkBrokerAway(t *testing.T) {
 	device := newPublisher(t, w.in, "device")
 	played := device.play(p, start)
 	time.Sleep(5 * time.Second)
-	w.up.end(syscall.SIGTERM)
+	w.up.End(syscall.SIGTERM)
 	time.Sleep(60 * time.Second)
-	w.up.start()
+	w.up.Start()
 	<-played
 	w.settled(t, p, start, device.tick(start), func(cell) int { return 1 })
 	// What was in flight when the broker went may come again, no more.
@@ -109,10 +111,10 @@ func TestUplinkBrokerAway(t *testing.T) {
 func TestTimeServersGoneAndBack(t *testing.T) {
 	begin(t)
 	w := newWorld(t)
-	w.gateway.start()
+	w.gateway.Start()
 	device := newPublisher(t, w.in, "device")
 	// The store is born with the gateway: the plan begins in the next window.
-	eventually(t, 10*time.Second, w.gateway.clockIs("unknown"))
+	process.Eventually(t, 10*time.Second, w.gateway.clockIs("unknown"))
 	p := newPlan(3, 10, 10, 40*time.Second, true)
 	start := nextWindow(time.Second)
 	played := device.play(p, start)
@@ -121,11 +123,11 @@ func TestTimeServersGoneAndBack(t *testing.T) {
 		t.Errorf("without the time readings must wait: %+v, %v", st, err)
 	}
 	w.times.start(t)
-	eventually(t, 15*time.Second, w.gateway.clockIs("synchronized"))
+	process.Eventually(t, 15*time.Second, w.gateway.clockIs("synchronized"))
 	w.times.stop()
-	eventually(t, 25*time.Second, w.gateway.clockIs("free_running"))
+	process.Eventually(t, 25*time.Second, w.gateway.clockIs("free_running"))
 	w.times.start(t)
-	eventually(t, 15*time.Second, w.gateway.clockIs("synchronized"))
+	process.Eventually(t, 15*time.Second, w.gateway.clockIs("synchronized"))
 	<-played
 	w.settled(t, p, start, device.tick(start), anyRevision)
 	w.gateway.stop()
@@ -135,14 +137,14 @@ func TestTimeServersGoneAndBack(t *testing.T) {
 func TestBrokersAwayAtStart(t *testing.T) {
 	begin(t)
 	w := newWorld(t)
-	w.in.end(syscall.SIGTERM)
-	w.up.end(syscall.SIGTERM)
+	w.in.End(syscall.SIGTERM)
+	w.up.End(syscall.SIGTERM)
 	w.times.start(t)
 	w.gateway.ready()
 	time.Sleep(2 * time.Second)
-	w.in.start()
-	w.up.start()
-	eventually(t, 40*time.Second, func() error {
+	w.in.Start()
+	w.up.Start()
+	process.Eventually(t, 40*time.Second, func() error {
 		// The gateway's session begins with its first connection: what is published
 		// before that is nobody's.
 		st, err := w.gateway.status()
@@ -179,8 +181,8 @@ func TestKilledAtRandom(t *testing.T) {
 	played := device.play(p, start)
 	for range kills {
 		time.Sleep(time.Duration(dice.Int64N(int64(1500 * time.Millisecond))))
-		w.gateway.end(syscall.SIGKILL)
-		w.gateway.start()
+		w.gateway.End(syscall.SIGKILL)
+		w.gateway.Start()
 	}
 	<-played
 	ticks := device.tick(start)
@@ -188,7 +190,7 @@ func TestKilledAtRandom(t *testing.T) {
 	w.gateway.stop()
 
 	// What a restart recovers is what was there.
-	w.gateway.start()
-	eventually(t, 20*time.Second, w.gateway.conserved(distinct, p.repeated))
+	w.gateway.Start()
+	process.Eventually(t, 20*time.Second, w.gateway.conserved(distinct, p.repeated))
 	w.gateway.stop()
 }

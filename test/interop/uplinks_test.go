@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
 )
 
 // sent is what these tests look at of a record.
@@ -82,12 +84,12 @@ func TestUplinksChoose(t *testing.T) {
   - {name: final, mqtt: {url: %[1]q}, prefix: up/final, publish: final, records: [feature], retain: true}
   - {name: raw, mqtt: {url: %[1]q}, prefix: up/raw, records: [event], raw: [{sensor: s00}]}
   - {name: batched, mqtt: {url: %[1]q}, prefix: up/batched, batch: 50, backlog: {order: in_order}}
-`, w.up.url())
+`, w.up.URL())
 	text, err := os.ReadFile(w.gateway.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, w.gateway.config, strings.TrimRight(string(text), "\n")+more)
+	process.Write(t, w.gateway.config, strings.TrimRight(string(text), "\n")+more)
 	plain := newListener(t, w.up, "plain", "tidemark/#")
 	final := newListener(t, w.up, "final", "up/final/#")
 	raw := newListener(t, w.up, "raw", "up/raw/#")
@@ -100,9 +102,9 @@ func TestUplinksChoose(t *testing.T) {
 	played := device.play(p, start)
 	for range 20 {
 		time.Sleep(400 * time.Millisecond)
-		w.up.end(syscall.SIGTERM)
+		w.up.End(syscall.SIGTERM)
 		time.Sleep(50 * time.Millisecond)
-		w.up.start()
+		w.up.Start()
 	}
 	<-played
 	distinct := w.settled(t, p, start, device.tick(start), anyRevision)
@@ -115,7 +117,7 @@ func TestUplinksChoose(t *testing.T) {
 	if _, err := device.client.Publish(t.Context(), &paho.Publish{Topic: "line/press-1/d1/s01", QoS: 1, Payload: []byte("{")}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func() error {
+	process.Eventually(t, 20*time.Second, func() error {
 		all := records(t, plain.heard())
 		if count(all, "late") == 0 || count(all, "quarantine") == 0 {
 			return errors.New("no late reading, or none in quarantine")
@@ -134,8 +136,8 @@ func TestUplinksChoose(t *testing.T) {
 		}
 		return nil
 	}
-	eventually(t, 20*time.Second, idle)
-	eventually(t, 20*time.Second, func() error { // the last readings may still be on their way
+	process.Eventually(t, 20*time.Second, idle)
+	process.Eventually(t, 20*time.Second, func() error { // the last readings may still be on their way
 		n := 0
 		for _, s := range p.sends {
 			if s.sensor == "s00" {
@@ -148,7 +150,7 @@ func TestUplinksChoose(t *testing.T) {
 		return nil
 	})
 	kept := newListener(t, w.up, "later", "up/final/#")
-	eventually(t, 5*time.Second, func() error {
+	process.Eventually(t, 5*time.Second, func() error {
 		if n := len(kept.heard()); n < 7 { // six sensors and the status
 			return fmt.Errorf("%d messages are retained", n)
 		}

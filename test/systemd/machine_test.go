@@ -9,6 +9,7 @@ package systemd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidemark/test/process"
 )
 
 // repository is the root of the tree, as seen from this package.
@@ -25,56 +28,35 @@ const repository = "../.."
 
 // machine is a booted Debian.
 type machine struct {
-	t     *testing.T
-	root  string
-	cmd   *exec.Cmd
-	ended <-chan error
+	*process.Process
+	t    *testing.T
+	root string
 }
 
 // boot makes a Debian and waits until its systemd has started everything.
 func boot(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, root: debian(t)}
-	m.start()
+	root := debian(t)
+	// Without registration: the host need not run systemd itself.
+	m := &machine{process.Prepare(t, process.Scratch(t), "systemd-nspawn", "--quiet", "--directory", root, "--register=no", "--keep-unit",
+		"--private-network", "--boot"), t, root}
+	m.Start()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the service's journal:\n%s", m.journal())
 		}
-		_ = m.cmd.Process.Signal(os.Interrupt)
-		select {
-		case <-m.ended:
-		case <-time.After(20 * time.Second):
-			_ = m.cmd.Process.Kill()
-			<-m.ended
-		}
 	})
-	return m
-}
-
-func (m *machine) start() {
-	m.t.Helper()
-	// Without registration: the host need not run systemd itself.
-	m.cmd = exec.Command("systemd-nspawn", "--quiet", "--directory", m.root, "--register=no", "--keep-unit",
-		"--private-network", "--boot")
-	if err := m.cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	cmd, ended := m.cmd, make(chan error, 1)
-	m.ended = ended
-	go func() { ended <- cmd.Wait() }()
 	m.started()
+	return m
 }
 
 // reboot has the machine shut down in its own order, and boots it again.
 func (m *machine) reboot() {
 	m.t.Helper()
 	_, _ = m.try("systemctl", "reboot") // is cut off by what it does
-	select {
-	case <-m.ended:
-	case <-time.After(time.Minute):
-		m.t.Fatal("it does not shut down")
-	}
-	m.start()
+	m.EndsItself(time.Minute)
+	m.Start()
+	m.started()
 }
 
 // started waits until the machine is up.
@@ -144,7 +126,7 @@ func host(t *testing.T, name string, args ...string) string {
 
 // leader is the process that is the machine's init. It changes at a reboot.
 func (m *machine) leader() (string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.cmd.Process.Pid))
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.PID()))
 	if err != nil {
 		return "", err
 	}
@@ -153,7 +135,7 @@ func (m *machine) leader() (string, error) {
 			return pid, nil
 		}
 	}
-	return "", fmt.Errorf("no init below process %d", m.cmd.Process.Pid)
+	return "", fmt.Errorf("no init below process %d", m.PID())
 }
 
 // try runs a command in the machine.
@@ -220,14 +202,10 @@ func (m *machine) journal() string {
 // becomes waits until something holds.
 func (m *machine) becomes(within time.Duration, what string, ok func() bool) {
 	m.t.Helper()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(within)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end:
-			m.t.Fatalf("never %s within %v", what, within)
+	process.Eventually(m.t, within, func() error {
+		if !ok() {
+			return errors.New("not " + what)
 		}
-	}
+		return nil
+	})
 }
