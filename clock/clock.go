@@ -50,19 +50,6 @@ type Clock struct {
 	sources *sources // has a lock of its own
 }
 
-// Instant is one moment as the gateway knows it.
-type Instant struct {
-	WallNS    int64 // wall clock, Unix ns, as the host has it
-	GatewayMS int64 // the duration line that deadlines run on
-	BootNS    int64 // CLOCK_BOOTTIME
-	BoundNS   int64 // largest error of WallNS against true time; -1 if none is known
-	State     reading.ClockState
-	Segment   *reading.ClockSegment // never nil, never changed
-}
-
-// Bound returns BoundNS in stored form.
-func (i Instant) Bound() reading.Bound { return reading.MakeBound(i.BoundNS) }
-
 // face is what Now shows: a law that holds until the next face.
 type face struct {
 	segment       *reading.ClockSegment
@@ -95,7 +82,7 @@ func newClock(cfg Config, o Options, dev device) *Clock {
 // Now returns the present moment. It takes one look at the clock and no lock;
 // only a step of the wall clock makes it slower, since that is noticed here
 // before the moment is given out.
-func (c *Clock) Now() Instant {
+func (c *Clock) Now() reading.Instant {
 	wall, mono := c.dev.clocks()
 	f := c.now.Load()
 	if abs(wall-mono-f.wallMinusMono) > stepAbove {
@@ -104,7 +91,7 @@ func (c *Clock) Now() Instant {
 		f = c.now.Load()
 	}
 	boot := mono + f.bootMinusMono
-	return Instant{
+	return reading.Instant{
 		WallNS:    wall,
 		GatewayMS: (boot + f.gatewayOfs) / 1e6,
 		BootNS:    boot,

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -81,15 +82,9 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.LocalBound == 0 {
-		c.LocalBound = DefaultLocalBound
-	}
-	if c.PollMin == 0 {
-		c.PollMin = DefaultPollMin
-	}
-	if c.PollMax == 0 {
-		c.PollMax = max(DefaultPollMax, c.PollMin)
-	}
+	c.LocalBound = cmp.Or(c.LocalBound, DefaultLocalBound)
+	c.PollMin = cmp.Or(c.PollMin, DefaultPollMin)
+	c.PollMax = cmp.Or(c.PollMax, max(DefaultPollMax, c.PollMin))
 	return c
 }
 

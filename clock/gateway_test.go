@@ -458,7 +458,7 @@ func live(c *clock.Clock, w *world, sensor string, ahead time.Duration) reading.
 		Tag: reading.MakeTag(reading.Series{Input: "in", Device: "d1", Sensor: sensor}), Value: reading.IntValue(ts),
 		Source: reading.SourceTime{NS: ts, Zoned: true}, ServerNS: reading.NoTime, IngestNS: now.WallNS,
 	}
-	r.Stamp.Clock, r.Stamp.IngestBound = now.Segment, now.Bound()
+	r.Stamp.Clock, r.Stamp.IngestBound = now.Segment, reading.MakeBound(now.BoundNS)
 	return r
 }
 

@@ -253,7 +253,7 @@ func TestServerClock(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			v := b.trueNS() + off
 			time.Sleep(20 * time.Millisecond)
-			b.c.ObserveServer("in", clock.ServerExchange{SentBootNS: sent, ReceivedBootNS: b.c.Now().BootNS, ServerNS: v, ResolutionNS: 1e6})
+			b.c.ObserveServer("in", reading.ServerExchange{SentBootNS: sent, ReceivedBootNS: b.c.Now().BootNS, ServerNS: v, ResolutionNS: 1e6})
 		}
 		ask(0)
 		r := b.from("d", "s", b.trueNS(), 0)

@@ -45,7 +45,7 @@ func TestNowIsSafeForConcurrentUse(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		epoch := c.Now().Segment.Epoch
 		w.step(time.Hour)
-		got := make(chan clock.Instant)
+		got := make(chan reading.Instant)
 		for range 8 {
 			go func() { got <- c.Now() }()
 		}

@@ -85,14 +85,6 @@ func (s *sources) publish(last *reading.SourceSegment, i Interval, v reading.Sou
 	return &reading.SourceSegment{ID: s.segment, LoNS: i.LoNS - segmentMargin, HiNS: i.HiNS + segmentMargin, Verdict: v, ZoneMin: zone}
 }
 
-// ServerExchange is one two-way measurement of a server's clock. The moments of
-// asking and of the answer are Instant.BootNS.
-type ServerExchange struct {
-	SentBootNS, ReceivedBootNS int64
-	ServerNS                   int64 // its clock, Unix ns
-	ResolutionNS               int64 // by which ServerNS may lag: rounding, caching
-}
-
 // serverClock is a clock that was measured both ways. Exchanges are in terms of
 // CLOCK_BOOTTIME.
 type serverClock struct {
@@ -105,7 +97,7 @@ type serverClock struct {
 }
 
 // ObserveServer takes in a measurement of the clock of an input's server.
-func (c *Clock) ObserveServer(input string, x ServerExchange) {
+func (c *Clock) ObserveServer(input string, x reading.ServerExchange) {
 	if x.ReceivedBootNS < x.SentBootNS {
 		return
 	}

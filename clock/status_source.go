@@ -71,7 +71,7 @@ func (t tags) worst() (r reading.Reason, n int) {
 }
 
 // status lists the sources, worst first.
-func (s *sources) status(now Instant) []SourceStatus {
+func (s *sources) status(now reading.Instant) []SourceStatus {
 	wmb := now.WallNS - now.BootNS
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func severity(s SourceStatus) float64 {
 	return 2 + off/1e30
 }
 
-func (c *sourceClock) status(now Instant, wmb int64, t tags) SourceStatus {
+func (c *sourceClock) status(now reading.Instant, wmb int64, t tags) SourceStatus {
 	e := max(now.BoundNS, 0)
 	env, n := c.good, c.good.n
 	switch {

@@ -21,7 +21,7 @@ func TestVouched(t *testing.T) {
 		t.Errorf("in a minute became %d ms after what can be vouched for", got-most)
 	}
 	// A server whose clock is proven wrong vouches for nothing.
-	c.ObserveServer("fast", clock.ServerExchange{SentBootNS: now.BootNS, ReceivedBootNS: now.BootNS + 1e6, ServerNS: now.WallNS + 3600e9, ResolutionNS: 1e6})
+	c.ObserveServer("fast", reading.ServerExchange{SentBootNS: now.BootNS, ReceivedBootNS: now.BootNS + 1e6, ServerNS: now.WallNS + 3600e9, ResolutionNS: 1e6})
 	if got := c.Vouched("fast", past); got != reading.NoTime {
 		t.Errorf("a server an hour ahead vouches for %d", got)
 	}

@@ -64,12 +64,12 @@ func login(l configs.Login) func() (string, []byte, error) {
 	}
 }
 
-func assets(c *configs.Config) map[string]mqtt.Asset {
-	out := map[string]mqtt.Asset{}
+func assets(c *configs.Config) map[string]reading.Asset {
+	out := map[string]reading.Asset{}
 	for _, a := range c.Assets {
-		as := mqtt.Asset{Aliases: a.Aliases}
+		as := reading.Asset{Aliases: a.Aliases}
 		for _, l := range a.Lifecycles {
-			as.Lifecycles = append(as.Lifecycles, mqtt.Lifecycle{ID: l.ID, FromNS: int64(l.From)})
+			as.Lifecycles = append(as.Lifecycles, reading.Lifecycle{ID: l.ID, FromNS: int64(l.From)})
 		}
 		out[a.Name] = as
 	}

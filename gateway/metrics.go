@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"tidemark/buffer"
-	"tidemark/clock"
 	"tidemark/reading"
 )
 
@@ -30,7 +29,7 @@ const (
 type scrape struct {
 	*Status
 	*measures
-	now     clock.Instant
+	now     reading.Instant
 	waiting map[string]buffer.Waiting // by uplink
 }
 

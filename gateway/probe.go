@@ -124,7 +124,7 @@ func (p *probe) reader(cfg *configs.Config, in *configs.Input, log zerolog.Logge
 	for i := range c.Subscriptions {
 		c.Subscriptions[i].Share = ""
 	}
-	r, err := mqtt.New(c, p, arrivals{p.clk}, log)
+	r, err := mqtt.New(c, p, p.clk, log)
 	return mqttReader{r}, err
 }
 

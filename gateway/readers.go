@@ -83,7 +83,7 @@ func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 		CertificateHost: o.CertificateHost, AllowExpired: o.AllowExpired, UserCertificate: userCertificate(o.Login),
 		Sampling: o.Sampling.Std(), Publishing: o.Publishing.Std(), Backfill: o.Backfill.Max.Std(),
 		Certificates: pki.At(c.PKI.Dir.String()), Application: Application(c),
-		CatchUpMax: c.Limits.CatchupMax.Std(), Assets: map[string]opcua.Asset{},
+		CatchUpMax: c.Limits.CatchupMax.Std(), Assets: assets(c),
 	}
 	for i := range o.Nodes {
 		n := &o.Nodes[i]
@@ -100,13 +100,6 @@ func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 		}
 		rule.Faults = tagFaults(n.Tags.String(), err)
 		out.Nodes = append(out.Nodes, rule)
-	}
-	for _, a := range c.Assets {
-		as := opcua.Asset{Aliases: a.Aliases}
-		for _, l := range a.Lifecycles {
-			as.Lifecycles = append(as.Lifecycles, opcua.Lifecycle{ID: l.ID, FromNS: int64(l.From)})
-		}
-		out.Assets[a.Name] = as
 	}
 	return out
 }
@@ -142,28 +135,11 @@ func tagFaults(file string, err error) (out []opcua.Unread) {
 	return out
 }
 
-// arrivals is the clock as the MQTT readers see it.
-type arrivals struct{ clk *clock.Clock }
-
-// Now returns the moment at which something arrives.
-func (a arrivals) Now() mqtt.Instant {
-	i := a.clk.Now()
-	return mqtt.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS, Segment: i.Segment}
-}
-
 // serverArrivals is the clock as the reader of one OPC UA input sees it.
 type serverArrivals struct {
-	clk   *clock.Clock
+	*clock.Clock
 	input string
 }
 
-// Now returns the moment at which something arrives.
-func (a serverArrivals) Now() opcua.Instant {
-	i := a.clk.Now()
-	return opcua.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS, Segment: i.Segment}
-}
-
 // ObserveServer passes a measurement of the server's clock on.
-func (a serverArrivals) ObserveServer(x opcua.Exchange) {
-	a.clk.ObserveServer(a.input, clock.ServerExchange(x))
-}
+func (a serverArrivals) ObserveServer(x reading.ServerExchange) { a.Clock.ObserveServer(a.input, x) }

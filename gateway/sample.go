@@ -91,7 +91,7 @@ func SamplePayload(c *configs.Config, topic string, payload []byte) (*Sample, er
 
 func sampleInput(d *mqtt.Decoder, in *configs.Input, policy clock.InputPolicy, features *windowing.Config, topic string, payload []byte) SampledInput {
 	clk := clock.New(clock.Config{Trust: clock.TrustLocal}, clock.Options{Log: zerolog.Nop()})
-	m := &mqtt.Message{Topic: []byte(topic), Payload: payload, At: arrivals{clk}.Now()}
+	m := &mqtt.Message{Topic: []byte(topic), Payload: payload, At: clk.Now()}
 	var p reading.Parcel
 	if limit := int(cmp.Or(in.MQTT.MaxPayload, 1<<20)); len(payload) > limit {
 		d.TooLarge(m, len(payload), limit, &p)

@@ -226,7 +226,7 @@ func (s *session) addReaders() error {
 		}
 		cfg := mqttConfig(s.cfg, in, remembered{stored[in.Name], s.store.Meta(metaMemory + in.Name)}, s.pipe.Hurry)
 		cfg.OnReconciled = func(filters []string) { s.pipe.tell(func() { s.pipe.sessionHas(in.Name, filters) }) }
-		r, err := mqtt.New(cfg, s.pipe, arrivals{s.clk}, s.log)
+		r, err := mqtt.New(cfg, s.pipe, s.clk, s.log)
 		if err != nil {
 			return err
 		}

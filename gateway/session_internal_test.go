@@ -124,7 +124,7 @@ func (b *bench) bring(sourceNS ...int64) {
 		pc.Readings = append(pc.Readings, reading.Reading{
 			Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "a", Sensor: "temp"}), Value: reading.IntValue(1),
 			Source: sourceTime(ns), ServerNS: reading.NoTime, IngestNS: now.WallNS, Delivery: b.delivery,
-			Stamp: reading.Stamp{Clock: now.Segment, IngestBound: now.Bound()},
+			Stamp: reading.Stamp{Clock: now.Segment, IngestBound: reading.MakeBound(now.BoundNS)},
 		})
 	}
 	b.token++

@@ -63,19 +63,8 @@ func TextValue(s string) Value { return Value{kind: Text, text: s} }
 // Kind returns the value's type.
 func (v Value) Kind() Kind { return v.kind }
 
-// IsNumber reports whether v is an integer or a float.
-func (v Value) IsNumber() bool { return v.kind == Int || v.kind == Uint || v.kind == Float }
-
-// Bool returns the boolean; false for any other kind.
-func (v Value) Bool() bool { return v.kind == Bool && v.num == 1 }
-
 // Int returns the integer, and whether v is one that int64 holds.
 func (v Value) Int() (int64, bool) { return int64(v.num), v.kind == Int }
-
-// Uint returns the integer, and whether v is one that uint64 holds.
-func (v Value) Uint() (uint64, bool) {
-	return v.num, v.kind == Uint || v.kind == Int && int64(v.num) >= 0
-}
 
 // Float returns the number as a float64, rounded where an integer is too large
 // to be exact, and 0 for what is no number.

@@ -19,6 +19,7 @@ import (
 	"tidemark/gateway"
 	"tidemark/gateway/opcua"
 	"tidemark/internal/pki"
+	"tidemark/reading"
 )
 
 // serverFlags say which OPC UA server a command looks at, and how.
@@ -278,11 +279,5 @@ func newDeskClock() deskClock {
 	return deskClock{clock.New(clock.Config{Trust: clock.TrustLocal}, clock.Options{Log: zerolog.Nop()})}
 }
 
-// Now implements opcua.Clock.
-func (c deskClock) Now() opcua.Instant {
-	i := c.Clock.Now()
-	return opcua.Instant{WallNS: i.WallNS, BootNS: i.BootNS, BoundNS: i.BoundNS}
-}
-
 // ObserveServer implements opcua.Clock.
-func (deskClock) ObserveServer(opcua.Exchange) {}
+func (deskClock) ObserveServer(reading.ServerExchange) {}

@@ -170,8 +170,8 @@ func (p *peer) publish(head byte, id uint16, payload string) {
 // bootClock is a clock that nobody vouches for.
 type bootClock struct{ start time.Time }
 
-func (c bootClock) Now() mqtt.Instant {
-	return mqtt.Instant{WallNS: time.Now().UnixNano(), BootNS: int64(time.Since(c.start)), BoundNS: -1}
+func (c bootClock) Now() reading.Instant {
+	return reading.Instant{WallNS: time.Now().UnixNano(), BootNS: int64(time.Since(c.start)), BoundNS: -1}
 }
 
 // handClock is one that goes only when the test says so.
@@ -186,9 +186,9 @@ func newHandClock() *handClock {
 	return c
 }
 
-func (c *handClock) Now() mqtt.Instant {
+func (c *handClock) Now() reading.Instant {
 	c.asked.Add(1)
-	return mqtt.Instant{WallNS: c.wall.Load(), BootNS: c.boot.Load(), BoundNS: -1}
+	return reading.Instant{WallNS: c.wall.Load(), BootNS: c.boot.Load(), BoundNS: -1}
 }
 
 func (c *handClock) advance(d time.Duration) {

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ type Config struct {
 	// configured are unsubscribed.
 	StaleFilters []string
 	// Assets has what is known of machines by name.
-	Assets map[string]Asset
+	Assets map[string]reading.Asset
 
 	// OnReconciled is called with the filters that the session has, once none of
 	// StaleFilters is left in it. It must not block; nil: nobody asks.
@@ -70,21 +71,6 @@ type Config struct {
 	// acknowledgements: an immediate commit is worth its cost. It must not block;
 	// nil: nobody asks.
 	OnStall func()
-}
-
-// Asset is what is known of a machine besides its name.
-type Asset struct {
-	// Lifecycles are the specimens that stood in the asset's place, in order of
-	// FromNS. They hold for readings that name none.
-	Lifecycles []Lifecycle
-	Aliases    map[string]string // a sensor's former name to the one in use
-}
-
-// Lifecycle is one physical specimen and since when it is in place, by source
-// time in Unix nanoseconds; reading.NoTime: since ever.
-type Lifecycle struct {
-	ID     string
-	FromNS int64
 }
 
 // Origin is a name written out (Text) or read from the payload (Path). The zero
@@ -174,19 +160,13 @@ const (
 func (t Type) String() string { return [...]string{"any", "number", "bool", "text"}[min(t, Text)] }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.KeepAlive, 30*time.Second)
-	setDefault(&c.SessionExpiry, 24*time.Hour)
-	setDefault(&c.ReceiveMaximum, 2048)
-	setDefault(&c.MaxPayload, 1<<20)
-	setDefault(&c.MaxSeries, 20_000)
-	setDefault(&c.CatchUpMax, 10*time.Minute)
+	c.KeepAlive = cmp.Or(c.KeepAlive, 30*time.Second)
+	c.SessionExpiry = cmp.Or(c.SessionExpiry, 24*time.Hour)
+	c.ReceiveMaximum = cmp.Or(c.ReceiveMaximum, 2048)
+	c.MaxPayload = cmp.Or(c.MaxPayload, 1<<20)
+	c.MaxSeries = cmp.Or(c.MaxSeries, 20_000)
+	c.CatchUpMax = cmp.Or(c.CatchUpMax, 10*time.Minute)
 	return c
-}
-
-func setDefault[T comparable](v *T, d T) {
-	if *v == *new(T) {
-		*v = d
-	}
 }
 
 // validate returns what is wrong with a configuration with defaults.

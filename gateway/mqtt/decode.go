@@ -10,21 +10,13 @@ import (
 	"tidemark/reading"
 )
 
-// Instant is the gateway's clock at one moment.
-type Instant struct {
-	WallNS  int64                 // Unix
-	BootNS  int64                 // on a line that no step of the wall clock moves
-	BoundNS int64                 // error of WallNS; -1: none known
-	Segment *reading.ClockSegment // never changed once shared; nil: none
-}
-
 // Message is a publish as it came.
 type Message struct {
 	Topic   []byte
 	Payload []byte
-	Retain  bool    // the state of things at the subscription
-	Dup     bool    // sent before and not acknowledged
-	At      Instant // of arrival
+	Retain  bool            // the state of things at the subscription
+	Dup     bool            // sent before and not acknowledged
+	At      reading.Instant // of arrival
 }
 
 // Limits of a message, so that a hostile one costs bounded time and memory.

@@ -14,7 +14,7 @@ func benchmarkDecode(b *testing.B, sub mqtt.Subscription, topic string, payloads
 	out := reading.Parcel{Readings: make([]reading.Reading, 0, 4096)}
 	messages := make([]mqtt.Message, len(payloads))
 	for i, p := range payloads {
-		messages[i] = mqtt.Message{Topic: []byte(topic), Payload: []byte(p), At: mqtt.Instant{WallNS: arrivalNS}}
+		messages[i] = mqtt.Message{Topic: []byte(topic), Payload: []byte(p), At: reading.Instant{WallNS: arrivalNS}}
 	}
 	n := 0
 	b.ReportAllocs()

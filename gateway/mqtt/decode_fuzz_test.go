@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 			want := decode(fresh, topic, string(payload))
 			buffer := bytes.Clone(payload)
 			var got reading.Parcel
-			used.Decode(&mqtt.Message{Topic: []byte(topic), Payload: buffer, At: mqtt.Instant{WallNS: arrivalNS}}, &got, nil)
+			used.Decode(&mqtt.Message{Topic: []byte(topic), Payload: buffer, At: reading.Instant{WallNS: arrivalNS}}, &got, nil)
 			for i := range buffer {
 				buffer[i] = 'X'
 			}

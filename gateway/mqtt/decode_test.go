@@ -29,10 +29,10 @@ var generator = mqtt.Subscription{
 
 func decoder(t testing.TB, subs ...mqtt.Subscription) *mqtt.Decoder {
 	t.Helper()
-	d, err := mqtt.NewDecoder(mqtt.Config{Input: "in", Subscriptions: subs, Assets: map[string]mqtt.Asset{
+	d, err := mqtt.NewDecoder(mqtt.Config{Input: "in", Subscriptions: subs, Assets: map[string]reading.Asset{
 		"press-07": {
 			Aliases:    map[string]string{"bearing_temp_old": "bearing-temp"},
-			Lifecycles: []mqtt.Lifecycle{{ID: "SN-1", FromNS: reading.NoTime}, {ID: "SN-2", FromNS: arrivalNS}},
+			Lifecycles: []reading.Lifecycle{{ID: "SN-1", FromNS: reading.NoTime}, {ID: "SN-2", FromNS: arrivalNS}},
 		},
 	}})
 	if err != nil {
@@ -42,7 +42,7 @@ func decoder(t testing.TB, subs ...mqtt.Subscription) *mqtt.Decoder {
 }
 
 func decode(d *mqtt.Decoder, topic, payload string) (out reading.Parcel) {
-	d.Decode(&mqtt.Message{Topic: []byte(topic), Payload: []byte(payload), At: mqtt.Instant{WallNS: arrivalNS}}, &out, nil)
+	d.Decode(&mqtt.Message{Topic: []byte(topic), Payload: []byte(payload), At: reading.Instant{WallNS: arrivalNS}}, &out, nil)
 	return out
 }
 
@@ -203,7 +203,7 @@ func TestDecodeProvenance(t *testing.T) {
 	d := decoder(t, generator)
 	var out reading.Parcel
 	d.Decode(&mqtt.Message{Topic: []byte("in/d"), Payload: []byte(`{"sensor":"s","value":1,"seq":18446744073709551615}`), Retain: true, Dup: true,
-		At: mqtt.Instant{WallNS: 5, BoundNS: 2, Segment: seg}}, &out, nil)
+		At: reading.Instant{WallNS: 5, BoundNS: 2, Segment: seg}}, &out, nil)
 	r := out.Readings[0]
 	if !r.Delivery.Has(reading.Initial) || !r.Delivery.Has(reading.Redelivered) || r.IngestNS != 5 || r.Stamp.Clock != seg || r.Stamp.IngestBound != reading.MakeBound(2) {
 		t.Errorf("got %+v", r)

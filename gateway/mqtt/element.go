@@ -221,13 +221,11 @@ func (d *Decoder) sample(id *series, rule *valueRule, unit string, v field) {
 	r := &d.out.Readings[len(d.out.Readings)-1]
 	r.Value, r.Unit = value, unit
 	r.Quality.Level = max(d.base.Quality.Level, level)
-	if r.Tag = id.tag; len(id.specimens) > 0 {
-		at := d.base.Source.NS
-		if !d.base.Source.Given() {
-			at = d.base.IngestNS
-		}
-		r.Tag = id.at(at)
+	at := d.base.Source.NS
+	if !d.base.Source.Given() {
+		at = d.base.IngestNS
 	}
+	r.Tag = id.tags.At(at)
 }
 
 // unit returns text as a string that is kept once.

@@ -130,7 +130,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	at := func(days int64, sensors ...string) string {
 		var out reading.Parcel
 		for _, s := range sensors {
-			d.Decode(&mqtt.Message{Topic: []byte("plain/a/" + s), Payload: []byte("1"), At: mqtt.Instant{WallNS: arrivalNS, BootNS: days * 24 * 3600e9}}, &out, nil)
+			d.Decode(&mqtt.Message{Topic: []byte("plain/a/" + s), Payload: []byte("1"), At: reading.Instant{WallNS: arrivalNS, BootNS: days * 24 * 3600e9}}, &out, nil)
 		}
 		var b strings.Builder
 		for _, r := range out.Readings {
@@ -241,7 +241,7 @@ func same(t *testing.T, fresh, used *mqtt.Decoder, topic string, payload []byte)
 	want := said(decode(fresh, topic, string(payload)))
 	buffer := bytes.Clone(payload)
 	var got reading.Parcel
-	used.Decode(&mqtt.Message{Topic: []byte(topic), Payload: buffer, At: mqtt.Instant{WallNS: arrivalNS}}, &got, nil)
+	used.Decode(&mqtt.Message{Topic: []byte(topic), Payload: buffer, At: reading.Instant{WallNS: arrivalNS}}, &got, nil)
 	for i := range buffer {
 		buffer[i] = 'X'
 	}

@@ -28,7 +28,7 @@ type entry struct {
 type link struct {
 	r    *Reader
 	wire *wire
-	at   Instant // of the last read
+	at   reading.Instant // of the last read
 
 	parcel      reading.Parcel
 	pending     []entry // of the parcel

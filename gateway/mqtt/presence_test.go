@@ -17,7 +17,7 @@ func TestPresence(t *testing.T) {
 	}
 	says := func(second int64, topic, payload string, retain bool) string {
 		var out reading.Parcel
-		d.Decode(&mqtt.Message{Topic: []byte(topic), Payload: []byte(payload), Retain: retain, At: mqtt.Instant{WallNS: arrivalNS, BootNS: second * 1e9}}, &out, nil)
+		d.Decode(&mqtt.Message{Topic: []byte(topic), Payload: []byte(payload), Retain: retain, At: reading.Instant{WallNS: arrivalNS, BootNS: second * 1e9}}, &out, nil)
 		if len(out.Readings)+len(out.Rejects) > 0 {
 			t.Errorf("%s %s: presence is no reading", topic, payload)
 		}

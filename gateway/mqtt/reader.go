@@ -19,7 +19,7 @@ import (
 
 // Clock tells the time of arrival, and by which certificates are judged. It is
 // asked once per read of the connection.
-type Clock interface{ Now() Instant }
+type Clock interface{ Now() reading.Instant }
 
 // Reader reads one input from one broker. Its methods may be called from any
 // goroutine.

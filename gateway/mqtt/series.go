@@ -9,12 +9,9 @@ import (
 
 // series is a sensor that was met before, with what is known of it.
 type series struct {
-	name   string // of the sensor, as the source has it
-	tag    reading.Tag
-	sensor int // in the subscription's Sensors; -1 if not listed
-	// specimens, if not empty, are the asset's lifecycles with a tag each, in
-	// order of time; tag is that of the time before the first.
-	specimens []specimen
+	name      string // of the sensor, as the source has it
+	sensor    int    // in the subscription's Sensors; -1 if not listed
+	tags      reading.Tags
 	seen      int64 // epoch of the last reading
 	forgotten bool  // no longer in the table: to be looked up anew
 }
@@ -25,29 +22,12 @@ type seriesKey struct {
 	asset, device, lifecycle, sensor string
 }
 
-type specimen struct {
-	fromNS int64
-	tag    reading.Tag
-}
-
-// at returns the tag that holds at a source time.
-func (s *series) at(ns int64) reading.Tag {
-	tag := s.tag
-	for _, p := range s.specimens {
-		if p.fromNS > ns {
-			break
-		}
-		tag = p.tag
-	}
-	return tag
-}
-
 // seriesTable has the series of an input. They are bounded, because everything
 // behind the reader keeps state for each; one that is not heard of for forgetAfter
 // makes room.
 type seriesTable struct {
 	input     string
-	assets    map[string]Asset
+	assets    map[string]reading.Asset
 	maxSeries int
 	known     map[seriesKey]*series
 	epoch     int64 // forgetAfter each
@@ -111,12 +91,6 @@ func (t *seriesTable) newSeries(k seriesKey) *series {
 	} else if i, ok := k.sub.byName[name.Sensor]; ok {
 		s.sensor = i
 	}
-	s.tag = reading.MakeTag(name)
-	if k.lifecycle == "" {
-		for _, l := range asset.Lifecycles {
-			name.Lifecycle = l.ID
-			s.specimens = append(s.specimens, specimen{l.FromNS, reading.MakeTag(name)})
-		}
-	}
+	s.tags = reading.TagsOf(name, asset.Lifecycles)
 	return s
 }

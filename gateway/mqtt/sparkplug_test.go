@@ -54,7 +54,7 @@ func hear(d *mqtt.Decoder, at int64, messages ...[2]string) string {
 	var b strings.Builder
 	for _, m := range messages {
 		var out reading.Parcel
-		d.Decode(&mqtt.Message{Topic: []byte(m[0]), Payload: []byte(m[1]), At: mqtt.Instant{WallNS: arrivalNS, BootNS: at}}, &out, nil)
+		d.Decode(&mqtt.Message{Topic: []byte(m[0]), Payload: []byte(m[1]), At: reading.Instant{WallNS: arrivalNS, BootNS: at}}, &out, nil)
 		for i := range out.Readings {
 			b.WriteString(strings.TrimSuffix(said(reading.Parcel{Readings: out.Readings[i : i+1]}), "\n"))
 			if out.Readings[i].Delivery.Has(reading.Initial) {

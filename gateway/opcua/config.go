@@ -1,6 +1,7 @@
 package opcua
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -49,7 +50,7 @@ type Config struct {
 
 	Nodes []Nodes
 	// Assets has what is known of machines by name.
-	Assets map[string]Asset
+	Assets map[string]reading.Asset
 
 	// KnownTags is what an earlier Reader of this input gave to KeepTags; nil: none.
 	KnownTags []byte
@@ -99,39 +100,10 @@ type Deadband struct {
 	Absolute float64
 }
 
-// Asset is what is known of a machine besides its name.
-type Asset struct {
-	// Lifecycles are the specimens that stood in the asset's place, in order of
-	// FromNS.
-	Lifecycles []Lifecycle
-	Aliases    map[string]string // a sensor's former name to the one in use
-}
-
-// Lifecycle is one physical specimen and since when it is in place, by source
-// time in Unix nanoseconds; reading.NoTime: since ever.
-type Lifecycle struct {
-	ID     string
-	FromNS int64
-}
-
-// Instant is a moment on the gateway's clocks.
-type Instant struct {
-	WallNS  int64                 // Unix
-	BootNS  int64                 // on a line that no step of the wall clock moves
-	BoundNS int64                 // error of WallNS; -1: none known
-	Segment *reading.ClockSegment // never changed once shared; nil: none
-}
-
 func (c Config) withDefaults() Config {
-	setDefault(&c.Publishing, time.Second)
-	setDefault(&c.CatchUpMax, 10*time.Minute)
+	c.Publishing = cmp.Or(c.Publishing, time.Second)
+	c.CatchUpMax = cmp.Or(c.CatchUpMax, 10*time.Minute)
 	return c
-}
-
-func setDefault[T comparable](v *T, d T) {
-	if *v == *new(T) {
-		*v = d
-	}
 }
 
 // validate returns what is wrong with a configuration with defaults.

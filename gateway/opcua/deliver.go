@@ -76,7 +76,7 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 }
 
 // take makes readings of one value.
-func (r *Reader) take(m *monitored, dv *ua.DataValue, at Instant, flags reading.Delivery, p *reading.Parcel) {
+func (r *Reader) take(m *monitored, dv *ua.DataValue, at reading.Instant, flags reading.Delivery, p *reading.Parcel) {
 	if m.fresh {
 		flags |= reading.Initial
 		m.fresh = false
@@ -104,7 +104,7 @@ func (r *Reader) take(m *monitored, dv *ua.DataValue, at Instant, flags reading.
 // saidBefore reports whether what an item says is what it said last, not measured
 // since. Of what it said to the process before this one nothing is known: there, a
 // time so far back that it is no device's lag tells.
-func (m *monitored) saidBefore(now said, at Instant) bool {
+func (m *monitored) saidBefore(now said, at reading.Instant) bool {
 	if now.sourceNS == reading.NoTime {
 		return false
 	}
@@ -210,7 +210,7 @@ func (o *overflow) note(m *monitored, dv *ua.DataValue) {
 
 // due returns the record, if there is something to say and enough time since the
 // last.
-func (o *overflow) due(now Instant) []reading.Gap {
+func (o *overflow) due(now reading.Instant) []reading.Gap {
 	if o.values == 0 || o.said && now.BootNS-o.saidNS < overflowEvery {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 const vouchEvery = time.Second
 
 // vouch says that the server speaks, where no readings do.
-func (r *Reader) vouch(ctx context.Context, at Instant) error {
+func (r *Reader) vouch(ctx context.Context, at reading.Instant) error {
 	if at.BootNS-r.vouchedNS < int64(vouchEvery) {
 		return nil
 	}
@@ -21,7 +21,7 @@ func (r *Reader) vouch(ctx context.Context, at Instant) error {
 // evidence returns the mark of life that is due, behind n readings. Where every
 // subscription speaks and nothing is missing, it is a candidate for the
 // watermark too: what has not been sent by then has not changed (SEMANTICS I4).
-func (r *Reader) evidence(now Instant, n int) []reading.Mark {
+func (r *Reader) evidence(now reading.Instant, n int) []reading.Mark {
 	if now.BootNS-r.vouchedNS < int64(vouchEvery) || len(r.byID) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (r *Reader) evidence(now Instant, n int) []reading.Mark {
 
 // unchangedUntil returns the time, by the server's clock, before which nothing is
 // still to come; NoTime if that is not known.
-func (r *Reader) unchangedUntil(now Instant) int64 {
+func (r *Reader) unchangedUntil(now reading.Instant) int64 {
 	if r.catch.active || len(r.byID) < len(r.subs) {
 		return reading.NoTime
 	}
@@ -67,7 +67,7 @@ const (
 	lagMost = int64(time.Hour)
 )
 
-func (l *lag) note(rs []reading.Reading, at Instant) {
+func (l *lag) note(rs []reading.Reading, at reading.Instant) {
 	for i := range rs {
 		r := &rs[i]
 		if r.Delivery.Has(reading.Initial|reading.Redelivered) || !r.Source.Given() {
@@ -80,7 +80,7 @@ func (l *lag) note(rs []reading.Reading, at Instant) {
 	l.worst(at)
 }
 
-func (l *lag) worst(now Instant) int64 {
+func (l *lag) worst(now reading.Instant) int64 {
 	if now.BootNS-l.sinceNS > lagSpan {
 		l.before, l.now, l.sinceNS = l.now, 0, now.BootNS
 	}

@@ -42,7 +42,7 @@ type shortfall struct {
 type backfill struct {
 	c       caller
 	limits  operations
-	now     func() Instant
+	now     func() reading.Instant
 	deliver func(context.Context, reading.Parcel) error
 	short   []shortfall
 	waits   int  // for the server
@@ -56,7 +56,7 @@ type backfill struct {
 // error is one of the connection or of deliver; what was delivered stands.
 //
 // The items are copied: others may take their live values meanwhile.
-func fetchHistory(ctx context.Context, c caller, items []item, fromNS, toNS int64, now func() Instant, deliver func(context.Context, reading.Parcel) error) ([]shortfall, error) {
+func fetchHistory(ctx context.Context, c caller, items []item, fromNS, toNS int64, now func() reading.Instant, deliver func(context.Context, reading.Parcel) error) ([]shortfall, error) {
 	limits, err := readOperations(ctx, c)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (b *backfill) ask(ctx context.Context, nodes []*past) ([]*ua.HistoryReadRes
 }
 
 // result takes one node's page.
-func (b *backfill) result(p *past, r *ua.HistoryReadResult, at Instant, parcel *reading.Parcel, several bool) error {
+func (b *backfill) result(p *past, r *ua.HistoryReadResult, at reading.Instant, parcel *reading.Parcel, several bool) error {
 	p.point = r.ContinuationPoint
 	switch {
 	case r.StatusCode == ua.StatusBadNoData: // nothing was recorded: nothing is missing
@@ -203,7 +203,7 @@ func (b *backfill) result(p *past, r *ua.HistoryReadResult, at Instant, parcel *
 }
 
 // values takes a page.
-func (p *past) values(page []*ua.DataValue, at Instant, parcel *reading.Parcel) {
+func (p *past) values(page []*ua.DataValue, at reading.Instant, parcel *reading.Parcel) {
 	for _, dv := range page {
 		t := sourceTime(dv)
 		if t.Given() && (t.NS < p.fromNS || t.NS >= p.toNS) {

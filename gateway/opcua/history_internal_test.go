@@ -135,7 +135,9 @@ func (a *archive) fetched(t *testing.T, items []item) (map[string][]int64, []sho
 	t.Helper()
 	got := map[string][]int64{}
 	start := time.Now()
-	now := func() Instant { return Instant{WallNS: arrival.WallNS, BootNS: int64(time.Since(start))} }
+	now := func() reading.Instant {
+		return reading.Instant{WallNS: arrival.WallNS, BootNS: int64(time.Since(start))}
+	}
 	short, err := fetchHistory(t.Context(), a, items, 100e9, 700e9, now, func(_ context.Context, p reading.Parcel) error {
 		for _, r := range p.Readings {
 			sec, _ := r.Value.Int()

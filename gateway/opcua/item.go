@@ -43,7 +43,7 @@ type item struct {
 	deadband Deadband
 	history  bool // the server keeps this node's history
 
-	lifecycles []Lifecycle           // of the asset, in order of FromNS
+	lifecycles []reading.Lifecycle   // of the asset, in order of FromNS
 	structures map[string]*structure // by the id of their encoding; shared, never changed
 	parts      []part                // what the values so far had, in order of coming
 	next       int                   // the part that is expected

@@ -31,7 +31,7 @@ func (r *Reader) listPoints() []reading.Point {
 			list = append(list, p)
 		}
 		for i := range m.parts {
-			p.Series, p.Path = m.parts[i].otherwise.Value(), m.parts[i].path
+			p.Series, p.Path = m.parts[i].tags.First().Value(), m.parts[i].path
 			list = append(list, p)
 		}
 	}

@@ -19,7 +19,7 @@ func TestTagsListWhatIsReadAndWhatIsNot(t *testing.T) {
 		{item: item{place: "nsu=u;s=Temp", series: series("temp"), unit: "Cel"}, watched: true},
 		{item: item{place: "nsu=u;s=Flow", series: series("flow")}, failed: "the server does not watch it: BadNotReadable"},
 		{item: item{place: "nsu=u;s=Pose", series: series("pose"), parts: []part{
-			{path: "x", otherwise: reading.MakeTag(series("pose.x"))}, {path: "y", otherwise: reading.MakeTag(series("pose.y"))},
+			{path: "x", tags: reading.TagsOf(series("pose.x"), nil)}, {path: "y", tags: reading.TagsOf(series("pose.y"), nil)},
 		}}, watched: true},
 	}
 	list := func() (got []string) {

@@ -12,13 +12,6 @@ import (
 	"tidemark/reading"
 )
 
-// Exchange is one two-way measurement of the server's clock (SEMANTICS S1).
-type Exchange struct {
-	SentBootNS, ReceivedBootNS int64 // Instant.BootNS
-	ServerNS                   int64 // the value of Server_ServerStatus_CurrentTime
-	ResolutionNS               int64 // by which it may lag: rounding, caching
-}
-
 const (
 	pulseFirst  = 10 // measurements on a new connection
 	pulseGap    = 50 * time.Millisecond
@@ -39,7 +32,7 @@ func (r *Reader) pulse(ctx context.Context, s *session, trouble chan<- error) {
 		v, err := readTime(ctx, s)
 		switch {
 		case err == nil:
-			x := Exchange{SentBootNS: begin.BootNS, ReceivedBootNS: r.clk.Now().BootNS, ServerNS: v}
+			x := reading.ServerExchange{SentBootNS: begin.BootNS, ReceivedBootNS: r.clk.Now().BootNS, ServerNS: v}
 			x.ResolutionNS = fine.note(x)
 			r.clk.ObserveServer(x)
 		case ctx.Err() != nil:
@@ -72,7 +65,7 @@ type resolution struct {
 // finest is the resolution that no clock read over a network is taken to exceed.
 const finest = int64(100 * time.Microsecond)
 
-func (f *resolution) note(x Exchange) int64 {
+func (f *resolution) note(x reading.ServerExchange) int64 {
 	if f.digits == 0 {
 		f.digits = int64(time.Second)
 	}

@@ -228,7 +228,7 @@ func TestResolution(t *testing.T) {
 	ask := func(r *resolution, every time.Duration, n int, clock func(boot int64) int64) (res int64) {
 		for i := range int64(n) {
 			boot := i * int64(every)
-			res = r.note(Exchange{SentBootNS: boot, ReceivedBootNS: boot + ms, ServerNS: clock(boot)})
+			res = r.note(reading.ServerExchange{SentBootNS: boot, ReceivedBootNS: boot + ms, ServerNS: clock(boot)})
 		}
 		return res
 	}
@@ -244,15 +244,15 @@ func TestLagIsTheWorstOfTheLastMinutes(t *testing.T) {
 	var l lag
 	minute := int64(time.Minute)
 	note := func(boot, behind int64) {
-		l.note([]reading.Reading{{IngestNS: 1e18, Source: reading.SourceTime{NS: 1e18 - behind}}}, Instant{BootNS: boot})
+		l.note([]reading.Reading{{IngestNS: 1e18, Source: reading.SourceTime{NS: 1e18 - behind}}}, reading.Instant{BootNS: boot})
 	}
 	note(0, 10*int64(time.Second))
 	note(1, 30*minute*1000) // wrong, not late
-	if d := l.worst(Instant{BootNS: 4 * minute}); d != 10*int64(time.Second) {
+	if d := l.worst(reading.Instant{BootNS: 4 * minute}); d != 10*int64(time.Second) {
 		t.Errorf("after 4 minutes %v", time.Duration(d))
 	}
-	l.worst(Instant{BootNS: 6 * minute})
-	if d := l.worst(Instant{BootNS: 12 * minute}); d != 0 {
+	l.worst(reading.Instant{BootNS: 6 * minute})
+	if d := l.worst(reading.Instant{BootNS: 12 * minute}); d != 0 {
 		t.Errorf("after 12 minutes %v", time.Duration(d))
 	}
 }

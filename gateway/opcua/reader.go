@@ -17,9 +17,9 @@ import (
 
 // Clock is the gateway's, as far as a reader needs it.
 type Clock interface {
-	Now() Instant
+	Now() reading.Instant
 	// ObserveServer takes in a measurement of the server's clock.
-	ObserveServer(x Exchange)
+	ObserveServer(x reading.ServerExchange)
 }
 
 // Reader reads one input from one server. Run's goroutine does everything; the

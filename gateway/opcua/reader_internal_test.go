@@ -22,11 +22,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // host is the host's clock.
 type host struct{ began time.Time }
 
-func (h host) Now() Instant {
+func (h host) Now() reading.Instant {
 	n := time.Now()
-	return Instant{WallNS: n.UnixNano(), BootNS: int64(n.Sub(h.began)), BoundNS: 1e6}
+	return reading.Instant{WallNS: n.UnixNano(), BootNS: int64(n.Sub(h.began)), BoundNS: 1e6}
 }
-func (host) ObserveServer(Exchange) {}
+func (host) ObserveServer(reading.ServerExchange) {}
 
 // gateway is a sink that a test looks into, with a disk that it can hold up.
 type gateway struct {

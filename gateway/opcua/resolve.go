@@ -17,7 +17,7 @@ import (
 type resolver struct {
 	input  string
 	rules  []Nodes
-	assets map[string]Asset
+	assets map[string]reading.Asset
 	tags   tagList
 	keep   func([]byte) // nil: nobody
 }

@@ -285,8 +285,8 @@ func TestUnitsAndRanges(t *testing.T) {
 func TestAliasesLifecyclesHistory(t *testing.T) {
 	s := plantSpace()
 	s.at("ns=2;s=Line3/press-1/speed").attributes[ua.AttributeIDUserAccessLevel] = valued(byte(1 | canReadHistory))
-	lives := []Lifecycle{{"SN-1", reading.NoTime}}
-	k := newResolver(Config{Input: "in", Nodes: []Nodes{lineRule}, Assets: map[string]Asset{"press-1": {Lifecycles: lives, Aliases: map[string]string{"speed": "velocity"}}}})
+	lives := []reading.Lifecycle{{ID: "SN-1", FromNS: reading.NoTime}}
+	k := newResolver(Config{Input: "in", Nodes: []Nodes{lineRule}, Assets: map[string]reading.Asset{"press-1": {Lifecycles: lives, Aliases: map[string]string{"speed": "velocity"}}}})
 	items, _, err := k.resolve(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

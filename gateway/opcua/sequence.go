@@ -1,12 +1,16 @@
 package opcua
 
-import "github.com/gopcua/opcua/ua"
+import (
+	"github.com/gopcua/opcua/ua"
+
+	"tidemark/reading"
+)
 
 // message is one notification message of a subscription.
 type message struct {
 	seq       uint32
 	publishNS int64 // by the server's clock; reading.NoTime if it says none
-	at        Instant
+	at        reading.Instant
 	data      []*ua.ExtensionObject
 	again     bool // from a Republish
 }

@@ -16,7 +16,7 @@ type answer struct {
 	resp *ua.PublishResponse
 	err  error
 	acks []*ua.SubscriptionAcknowledgement // what it carried
-	at   Instant
+	at   reading.Instant
 	lot  int
 }
 
@@ -100,7 +100,7 @@ func (r *Reader) next(ctx, cctx context.Context, p *publishing, tick <-chan time
 // deaf notes that nobody has listened to the server since a moment, because the
 // gateway was full or something else was asked of it: its silence meanwhile is
 // ours.
-func (r *Reader) deaf(since Instant) {
+func (r *Reader) deaf(since reading.Instant) {
 	ns := r.clk.Now().BootNS - since.BootNS
 	for _, sub := range r.subs {
 		sub.heardNS += ns
@@ -167,7 +167,7 @@ func (r *Reader) answered(ctx context.Context, p *publishing, a answer) error {
 }
 
 // arrived puts a message in order. It reports whether it is new.
-func (r *Reader) arrived(sub *subscription, nm *ua.NotificationMessage, published int64, at Instant) bool {
+func (r *Reader) arrived(sub *subscription, nm *ua.NotificationMessage, published int64, at reading.Instant) bool {
 	m := &message{seq: nm.SequenceNumber, publishNS: published, at: at, data: nm.NotificationData}
 	switch sub.seq.put(m) {
 	case repeated:
@@ -204,7 +204,7 @@ func (r *Reader) publishFailed(ctx context.Context, p *publishing, err error) er
 }
 
 // heard notes a sign of life.
-func (r *Reader) heard(sub *subscription, at Instant) {
+func (r *Reader) heard(sub *subscription, at reading.Instant) {
 	sub.heardNS = at.BootNS
 	r.mu.Lock()
 	r.status.LastNS = at.WallNS

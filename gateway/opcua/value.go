@@ -13,7 +13,7 @@ import (
 // no value for it. at is its arrival.
 //
 // The server's absent fields look like zero; only dv.EncodingMask tells.
-func (it *item) take(dv *ua.DataValue, at Instant, delivery reading.Delivery, p *reading.Parcel) {
+func (it *item) take(dv *ua.DataValue, at reading.Instant, delivery reading.Delivery, p *reading.Parcel) {
 	r := reading.Reading{
 		Unit: it.unit, Quality: quality(dv), Source: sourceTime(dv), ServerNS: serverTime(dv), IngestNS: at.WallNS, Delivery: delivery,
 		Stamp: reading.Stamp{Clock: at.Segment},
@@ -40,7 +40,7 @@ func (it *item) give(path []byte, v reading.Value, r *reading.Reading, p *readin
 	}
 	p.Readings = append(p.Readings, *r)
 	last := &p.Readings[len(p.Readings)-1]
-	last.Tag, last.Value = it.part(path).tag(since), v
+	last.Tag, last.Value = it.part(path).tags.At(since), v
 	if v.Kind() == reading.Missing {
 		last.Quality.Level = reading.Bad
 	}
@@ -59,24 +59,8 @@ func (it *item) absent(r *reading.Reading, p *reading.Parcel) {
 
 // part is one sensor of a node: its value, or a part of it.
 type part struct {
-	path      string      // below the node's value; empty: all of it
-	tags      []specimen  // by lifecycle, in order of since when
-	otherwise reading.Tag // before the first of them
-}
-
-type specimen struct {
-	fromNS int64
-	tag    reading.Tag
-}
-
-// tag returns the tag of a reading taken at atNS.
-func (l *part) tag(atNS int64) reading.Tag {
-	for i := len(l.tags) - 1; i >= 0; i-- {
-		if l.tags[i].fromNS <= atNS {
-			return l.tags[i].tag
-		}
-	}
-	return l.otherwise
+	path string // below the node's value; empty: all of it
+	tags reading.Tags
 }
 
 func (it *item) part(path []byte) *part {
@@ -93,14 +77,7 @@ func (it *item) part(path []byte) *part {
 	}
 	series := it.series
 	series.Sensor += string(path)
-	l := part{path: string(path), otherwise: reading.MakeTag(series)}
-	if series.Lifecycle == "" {
-		for _, specific := range it.lifecycles {
-			series.Lifecycle = specific.ID
-			l.tags = append(l.tags, specimen{specific.FromNS, reading.MakeTag(series)})
-		}
-	}
-	it.parts = append(it.parts, l)
+	it.parts = append(it.parts, part{string(path), reading.TagsOf(series, it.lifecycles)})
 	it.next = len(it.parts)
 	return &it.parts[it.next-1]
 }

@@ -12,7 +12,7 @@ import (
 	"tidemark/reading"
 )
 
-var arrival = Instant{WallNS: 1767225600e9}
+var arrival = reading.Instant{WallNS: 1767225600e9}
 
 func taken(it *item, dv *ua.DataValue) reading.Parcel {
 	var p reading.Parcel
@@ -228,7 +228,7 @@ func TestAbsentValueReachesEveryPart(t *testing.T) {
 
 func TestLifecycleBySourceTime(t *testing.T) {
 	it := press()
-	it.lifecycles = []Lifecycle{{"SN-1", 100e9}, {"SN-2", 200e9}}
+	it.lifecycles = []reading.Lifecycle{{ID: "SN-1", FromNS: 100e9}, {ID: "SN-2", FromNS: 200e9}}
 	f := func(sec int64, want string) {
 		t.Helper()
 		dv := valued(1.0)

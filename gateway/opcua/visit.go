@@ -135,7 +135,7 @@ func (v *Visit) describe(ctx context.Context, r *resolving, at map[*target]*Node
 }
 
 // say takes in the present value.
-func (n *Node) say(t *target, dv *ua.DataValue, now Instant) {
+func (n *Node) say(t *target, dv *ua.DataValue, now reading.Instant) {
 	var p reading.Parcel
 	t.take(dv, now, 0, &p)
 	n.Parts = len(p.Readings)

@@ -142,7 +142,7 @@ var sessionOver = []ua.StatusCode{
 
 // countsAnew deals with a server that numbers a subscription's messages from the
 // start again, as some do when it changes hands.
-func (r *Reader) countsAnew(sub *subscription, at Instant) {
+func (r *Reader) countsAnew(sub *subscription, at reading.Instant) {
 	r.log.Warn().Uint32("subscription", sub.id).Msg("the server numbers its messages anew; what it sent meanwhile is not known")
 	r.gaps = append(r.gaps, reading.Gap{
 		Reason: "sequence_anew", Series: len(r.part(sub)), FromNS: sub.seenNS, ToNS: sub.publishNS, AtNS: at.WallNS,
