@@ -13,6 +13,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"tidemark/internal/owner"
 )
 
 const (
@@ -166,7 +168,7 @@ var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // tempName reserves a name beside path for a file that will take its place.
 func tempName(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+newSuffix)
+	f, err := owner.CreateTemp(filepath.Dir(path), filepath.Base(path)+newSuffix)
 	if err != nil {
 		return "", err
 	}

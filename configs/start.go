@@ -11,8 +11,12 @@ import (
 //go:embed start.yaml.tmpl
 var startText string
 
-// ServiceDir is where a gateway that runs as a service keeps its store.
-const ServiceDir = "/var/lib/tidemark"
+// A gateway that runs as a service is configured by ServiceFile and keeps its store
+// in ServiceDir.
+const (
+	ServiceFile = "/etc/tidemark/tidemark.yaml"
+	ServiceDir  = "/var/lib/tidemark"
+)
 
 // Start returns an annotated configuration to begin with: one input, one feature,
 // and the NTP servers that are not public. The input is what opcua says; nil: a
@@ -40,7 +44,7 @@ func Start(host string, servers []HostServer, service bool, opcua *StartOPCUA) (
 		}
 	}
 	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public, "Service": service, "Dir": ServiceDir, "Input": input, "OPCUA": opcua})
+	err = t.Execute(&b, map[string]any{"Host": host, "Servers": proposed, "Public": public, "Service": service, "Dir": ServiceDir, "Secrets": CredentialFiles, "Input": input, "OPCUA": opcua})
 	return b.Bytes(), err
 }
 
@@ -67,7 +71,10 @@ func (s *StartOPCUA) YAML() ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = t.Execute(&b, s)
+	err = t.Execute(&b, struct {
+		*StartOPCUA
+		Secrets string
+	}{s, CredentialFiles})
 	return b.Bytes(), err
 }
 

@@ -48,7 +48,7 @@ tidemark restore brings it back, here or on another machine.`,
 			return runtimeError(printBackup(cmd.OutOrStdout(), out, &m))
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE` of the gateway")
+	cmd.Flags().StringVarP(&file, "config", "c", configs.ServiceFile, "configuration `FILE` of the gateway")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write, instead of tidemark-GATEWAY-TIME.tar.gz here")
 	return cmd
 }

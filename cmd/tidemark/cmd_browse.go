@@ -66,12 +66,15 @@ func (f *serverFlags) config(endpoint string) (opcua.Config, error) {
 	return cfg, nil
 }
 
-// trustIn completes the remedy of what the store of certificates stands in the way of.
+// trustIn completes the remedy of a refused certificate by what to write here.
 func (f *serverFlags) trustIn(err error) string {
 	var untrusted *pki.Untrusted
+	var other *pki.OtherHost
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "; look as the gateway's user or root, or name a directory of your own with --pki"
+	case errors.As(err, &other) && len(other.Named) > 0 && f.file == "":
+		return "; here: --certificate-host " + other.Named[0]
 	case !errors.As(err, &untrusted):
 		return ""
 	case f.file != "":

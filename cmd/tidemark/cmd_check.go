@@ -46,7 +46,7 @@ something of it is refused or would be quarantined.`,
 			return runCheck(cmd, file, online, length, asJSON)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
+	cmd.Flags().StringVarP(&file, "config", "c", configs.ServiceFile, "configuration `FILE`")
 	cmd.Flags().StringVar(&topic, "sample", "", "show what a payload becomes that is published to `TOPIC`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&online, "online", false, "connect to everything that the file names, and measure each clock")

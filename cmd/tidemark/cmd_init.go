@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,8 @@ func initCmd(root fs.FS, hostname func() (string, error)) *cobra.Command {
 		Long: `Write an annotated configuration to begin with. The NTP servers in it are those that
 this host's chrony, systemd-timesyncd or ntp was told of; public ones are never
 proposed. With --from-browse the input is one that reads an OPC UA server, found by
-looking at it. A file that exists is not overwritten.`,
+looking at it. A file that exists is not overwritten, unless it is the package's as it
+came.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			input, err := browsedInput(cmd.Context(), &server, endpoint)
@@ -85,11 +87,19 @@ func startText(root fs.FS, hostname func() (string, error), reference bool, inpu
 	return configs.Start(host, configs.HostServers(root), err == nil, input)
 }
 
-// createFile writes a file that was not there.
+// createFile writes a file that was not there, or that nobody has edited since the
+// package brought it.
 func createFile(path string, data []byte) error {
+	reference, err := configs.Files.ReadFile("tidemark.yaml")
+	if err != nil {
+		return err
+	}
+	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, reference) {
+		return os.WriteFile(path, data, 0o644)
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists; remove it or name another file", path)
+		return fmt.Errorf("%s exists and is not as the package brought it; remove it or name another file", path)
 	}
 	if err != nil {
 		return err

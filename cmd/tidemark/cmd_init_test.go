@@ -64,6 +64,19 @@ func TestInitWritesOnlyANewFile(t *testing.T) {
 	}
 }
 
+// The package's file is a list of what there is, and nobody's work.
+func TestInitReplacesThePackagesFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.yaml")
+	for _, args := range [][]string{{"-o", file, "--reference"}, {"-o", file}} {
+		if _, _, err := runInit(t, args...); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "id: line-3") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
 // What init writes is checked without a fault, and its store can be made, with
 // nothing prepared.
 func TestInitThenCheckThenRun(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 type pkiFlags struct{ file, dir string }
 
 func (f *pkiFlags) add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVarP(&f.file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE` of the gateway")
+	cmd.PersistentFlags().StringVarP(&f.file, "config", "c", configs.ServiceFile, "configuration `FILE` of the gateway")
 	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "directory of the certificates, instead of the one that the configuration says")
 }
 
@@ -148,11 +148,14 @@ func newPKIMoveCmd(of *pkiFlags, use, short, long string, move func(*pki.Store, 
 }
 
 func newPKIExportCmd(of *pkiFlags) *cobra.Command {
-	return &cobra.Command{
+	var der bool
+	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the gateway's own certificate, for a server to trust",
-		Long:  `Print the gateway's own certificate as PEM, and make it if there is none yet.`,
-		Args:  cobra.NoArgs,
+		Long: `Print the gateway's own certificate as PEM, or with --der as most OPC UA servers want
+it, and make it if there is none yet.`,
+		Example: `  tidemark pki export --der > gateway.der`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, cfg, err := of.open()
 			if err != nil {
@@ -165,9 +168,15 @@ func newPKIExportCmd(of *pkiFlags) *cobra.Command {
 			if err != nil {
 				return runtimeError(err)
 			}
+			if der {
+				_, err := cmd.OutOrStdout().Write(own.Certificate.Raw)
+				return runtimeError(err)
+			}
 			return runtimeError(pem.Encode(cmd.OutOrStdout(), &pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate.Raw}))
 		},
 	}
+	cmd.Flags().BoolVar(&der, "der", false, "print it as DER, which is binary")
+	return cmd
 }
 
 func newPKIRenewCmd(of *pkiFlags) *cobra.Command {

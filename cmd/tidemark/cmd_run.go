@@ -55,7 +55,7 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE`")
+	cmd.Flags().StringVarP(&file, "config", "c", configs.ServiceFile, "configuration `FILE`")
 	cmd.Flags().BoolVar(&strict, "strict", false, "refuse a configuration with any fault, instead of leaving out the features at fault or taking the last good one")
 	return cmd
 }

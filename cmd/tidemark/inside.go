@@ -20,7 +20,7 @@ import (
 type gatewayFlags struct{ file, socket string }
 
 func (f *gatewayFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "config", "c", "/etc/tidemark/tidemark.yaml", "configuration `FILE` of the gateway")
+	cmd.Flags().StringVarP(&f.file, "config", "c", configs.ServiceFile, "configuration `FILE` of the gateway")
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the gateway's socket, instead of the one that its configuration says")
 }
 

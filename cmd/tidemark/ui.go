@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"tidemark/configs"
 	"tidemark/gateway"
 	"tidemark/uplink"
 	"tidemark/windowing"
@@ -43,6 +44,10 @@ func printCheck(w io.Writer, r *checkReport) error {
 
 // printWritten says that a configuration was written and what comes next.
 func printWritten(w io.Writer, path string) {
+	if path == configs.ServiceFile {
+		fmt.Fprintf(w, "wrote %s; edit it, then: tidemark check --online && systemctl reload tidemark\n", path)
+		return
+	}
 	fmt.Fprintf(w, "wrote %s; edit it, then: tidemark check -c %s\n", path, path)
 }
 

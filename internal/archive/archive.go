@@ -18,6 +18,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+
+	"tidemark/internal/owner"
 )
 
 // Version is of the archive's form.
@@ -173,7 +175,7 @@ func (a *Reader) Next() (*Place, error) {
 // Put writes the entry to path, whole or not at all, with its mode and, where this
 // process may, its owner.
 func (p *Place) Put(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := owner.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".restore-*")

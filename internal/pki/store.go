@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tidemark/internal/owner"
 )
 
 // Store is a directory of certificates. Its methods may be used at the same time,
@@ -178,10 +180,10 @@ func (s *Store) put(p Place, c *x509.Certificate) error {
 // write writes a file at once or not at all.
 func write(file string, data []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(file)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := owner.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
+	f, err := owner.CreateTemp(dir, ".new-*")
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,21 @@ func (s *Store) Verify(der []byte, c Check) (alarm string, err error) {
 	return validity(leaf, c)
 }
 
+// OtherHost is the refusal of a certificate that names other hosts than the one
+// that was called.
+type OtherHost struct {
+	Called string
+	Named  []string // at least one, unless it names none
+}
+
+func (e *OtherHost) Error() string {
+	named := "no host"
+	if len(e.Named) > 0 {
+		named = strings.Join(e.Named, ", ")
+	}
+	return fmt.Sprintf("the server's certificate is for %s, not for %s: name it so in endpoint, or set certificate_host to what it says", named, e.Called)
+}
+
 func hostOf(c *x509.Certificate, host string) error {
 	if host == "" || c.VerifyHostname(host) == nil {
 		return nil
@@ -71,10 +86,7 @@ func hostOf(c *x509.Certificate, host string) error {
 	for _, ip := range c.IPAddresses {
 		named = append(named, ip.String())
 	}
-	if len(named) == 0 {
-		named = []string{"no host"}
-	}
-	return fmt.Errorf("the server's certificate is for %s, not for %s: name it so in endpoint, or set certificate_host to what it says", strings.Join(named, ", "), host)
+	return &OtherHost{host, named}
 }
 
 func validity(c *x509.Certificate, k Check) (alarm string, err error) {
