@@ -114,6 +114,7 @@ func (c *checker) window(p string, f *Feature) {
 	if f.Offset%Duration(time.Millisecond) != 0 {
 		c.fault(p+".offset", "", "%v is no whole number of milliseconds", f.Offset)
 	}
+	c.widths(p, f)
 }
 
 func (d Duration) abs() Duration { return max(d, -d) }
