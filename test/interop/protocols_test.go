@@ -3,21 +3,22 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/eclipse/paho.golang/paho"
-
 	"tidemark/test/process"
 )
 
-// TestOtherProtocols runs the configuration of docs/other-protocols.md, and the lines
-// that Telegraf writes there at the times of now.
+// TestOtherProtocols runs docs/other-protocols.md: two controllers, the Telegraf that
+// polls them and the gateway behind it, each with the configuration of the page.
 func TestOtherProtocols(t *testing.T) {
 	begin(t)
 	page, err := os.ReadFile("../../docs/other-protocols.md")
@@ -34,8 +35,8 @@ func TestOtherProtocols(t *testing.T) {
 	b := process.NewMosquitto(t)
 	dir := process.Scratch(t)
 	config := filepath.Join(dir, "tidemark.yaml")
-	text := strings.ReplaceAll(block("yaml"), "mqtt://127.0.0.1:1883", b.URL())
-	text = strings.ReplaceAll(text, "version: 1,", "version: 1, window: 8s, out_of_orderness: 200ms, flush_after: 0s,")
+	text := strings.NewReplacer("mqtt://127.0.0.1:1883", b.URL(),
+		"version: 1,", "version: 1, window: 8s, out_of_orderness: 200ms, flush_after: 0s,").Replace(block("yaml"))
 	process.Write(t, config, text+fmt.Sprintf("clock: {trust: local}\nweb: {listen: \"\"}\nuplinks: [{name: plant, mqtt: {url: %q}}]\n", b.URL()))
 	gw := &service{Process: process.Prepare(t, dir, binary, "run", "-c", config), config: config}
 	if out, err := exec.Command(binary, "check", "-c", config).CombinedOutput(); err != nil {
@@ -43,46 +44,53 @@ func TestOtherProtocols(t *testing.T) {
 	}
 	gw.Start()
 	out := newListener(t, b, "reader", "tidemark/#")
-	process.Eventually(t, 20*time.Second, func() error {
-		st, err := gw.status()
-		if err == nil && st.Inputs[0].Reader.State != "connected" {
-			err = fmt.Errorf("the input is %s", st.Inputs[0].Reader.State)
+	polls := newListener(t, b, "polls", "telegraf/#")
+
+	modbus, s7 := process.FreePort(t, "tcp"), process.FreePort(t, "tcp")
+	process.Prepare(t, process.Scratch(t), "python3", "peers/fieldbus/controllers.py", strconv.Itoa(modbus), strconv.Itoa(s7)).Start()
+	for _, port := range []int{modbus, s7} {
+		process.Eventually(t, 20*time.Second, func() error {
+			c, err := net.DialTimeout("tcp", process.Loopback(port), time.Second)
+			if err == nil {
+				c.Close()
+			}
+			return err
+		})
+	}
+	telegraf := filepath.Join(dir, "telegraf.conf")
+	process.Write(t, telegraf, strings.NewReplacer("mqtt://127.0.0.1:1883", b.URL(),
+		"10.0.3.30:502", process.Loopback(modbus), "10.0.3.31:102", process.Loopback(s7)).Replace(block("toml")))
+	process.Prepare(t, dir, "telegraf", "--config", telegraf).Start()
+
+	want := map[string]string{"press-07/speed": "1480", "press-07/temperature": "61.5", "compressor-2/rpm": "712.5"}
+	host := regexp.MustCompile(`host=[^,]*`)
+	process.Eventually(t, 60*time.Second, func() error {
+		lines := map[string]bool{}
+		for _, m := range polls.heard() {
+			line := host.ReplaceAllString(string(m.payload), "host=edge")
+			lines[line[:strings.LastIndexByte(line, ' ')]] = true
 		}
-		return err
-	})
-	p := newPublisher(t, b, "telegraf")
-	send := func(at time.Time) {
 		for line := range strings.Lines(block("text")) {
-			name, _, _ := strings.Cut(line, ",")
-			line = strings.Replace(line, "1767225600000000000", fmt.Sprint(at.UnixNano()), 1)
-			if _, err := p.client.Publish(t.Context(), &paho.Publish{Topic: "telegraf/edge/" + name, QoS: 1, Payload: []byte(line)}); err != nil {
-				t.Fatal(err)
+			if line = line[:strings.LastIndexByte(line, ' ')]; !lines[line] {
+				return fmt.Errorf("telegraf did not write the page's %q but %v", line, lines)
 			}
 		}
-	}
-	start := nextEightSeconds()
-	for _, s := range []time.Duration{0, 1, 2, 3} {
-		at := start.Add(s * time.Second)
-		time.Sleep(time.Until(at))
-		send(at)
-	}
-	want := map[string]string{"press-07/speed": "4 1480", "press-07/temperature": "4 61.5", "compressor-2/rpm": "4 712.5"}
-	time.Sleep(time.Until(start.Add(8 * time.Second)))
-	process.Eventually(t, 30*time.Second, func() error {
-		send(time.Now()) // lets the watermark pass the window
-		got := map[string]string{}
+		full := map[string]string{}
 		for _, m := range out.heard() {
 			var r struct {
 				Type, Asset, Sensor string
-				WindowStart         string `json:"window_start"`
-				Values              map[string]any
+				Values              struct{ Count, Mean json.Number }
 			}
-			if json.Unmarshal(m.payload, &r) == nil && r.Type == "feature" && strings.HasPrefix(r.WindowStart, start.UTC().Format("2006-01-02T15:04:05")) {
-				got[r.Asset+"/"+r.Sensor] = fmt.Sprint(r.Values["count"], " ", r.Values["mean"])
+			if json.Unmarshal(m.payload, &r) != nil || r.Type != "feature" {
+				continue
+			}
+			// A window of eight seconds has eight polls, one more or less at its ends.
+			if n, err := r.Values.Count.Int64(); err == nil && n >= 7 && n <= 9 {
+				full[r.Asset+"/"+r.Sensor] = r.Values.Mean.String()
 			}
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("features %v, want %v", got, want)
+		if !maps.Equal(full, want) {
+			return fmt.Errorf("full windows say %v, want %v", full, want)
 		}
 		return nil
 	})
@@ -90,7 +98,7 @@ func TestOtherProtocols(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := st.Inputs[0].Counts; c.Accepted < 20 || c.Accepted+c.Duplicate != c.Received {
+	if c := st.Inputs[0].Counts; c.Accepted < 28 || c.Accepted+c.Duplicate != c.Received {
 		t.Errorf("%+v: want every reading accepted, the status too", c)
 	}
 }
