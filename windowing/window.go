@@ -168,3 +168,39 @@ func (k *key) fate(r *reading.Reading, t, end int64) Reason {
 	}
 	return ReasonNone
 }
+
+// limit fires and closes the oldest windows when there are more than allowed, and
+// a sixteenth more, so that it is not done again at once.
+func (e *Engine) limit() {
+	most := e.config.MaxOpenWindows
+	if most == 0 || e.open <= most {
+		return
+	}
+	e.rank()
+	windows := e.openWindows()
+	for _, w := range windows[:min(len(windows), e.open-most+most/16)] {
+		if (w.dirty || !w.fired) && w.says() {
+			e.result(w, CauseStateLimit)
+		}
+		w.key.forced = max(w.key.forced, w.end)
+		e.closing(w, ReasonStateLimit)
+		w.key.prune()
+	}
+	for _, f := range e.features {
+		for _, c := range f.combiners() {
+			c.sweep()
+		}
+	}
+}
+
+// openWindows lists the open windows of all features in their order.
+func (e *Engine) openWindows() []*window {
+	list := make([]*window, 0, e.open)
+	for _, f := range e.features {
+		for _, k := range f.list {
+			list = append(list, k.windows...)
+		}
+	}
+	slices.SortFunc(list, compareWindows)
+	return list
+}
