@@ -2,7 +2,7 @@ package windowing
 
 import "tidemark/reading"
 
-// Forever, as a duration of Config, means without end.
+// Forever is a duration of Config without end.
 const Forever int64 = -1
 
 // Config is everything the engine is told. Its canonical binary form

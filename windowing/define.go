@@ -58,7 +58,7 @@ func (e *Engine) configure(c *Config) {
 	}
 	e.retire(old)
 	for _, f := range fresh {
-		d := e.definition(f)
+		d := e.knownAs(f.def.ID)
 		f.retiredEnd, f.windowed, f.late, f.excluded = d.retiredEnd, d.windowed, d.late, d.excluded
 	}
 	e.retune()
@@ -158,7 +158,7 @@ func (e *Engine) retire(old []*feature) {
 	e.rank()
 	var windows []*window
 	for _, f := range old {
-		d := e.definition(f)
+		d := e.knownAs(f.def.ID)
 		d.windowed, d.late, d.excluded = f.windowed, f.late, f.excluded
 		d.retiredEnd = max(d.retiredEnd, f.retiredEnd)
 		for _, k := range f.list {
@@ -182,15 +182,6 @@ func (e *Engine) retire(old []*feature) {
 	for _, w := range windows {
 		w.dirty = false
 	}
-}
-
-func (e *Engine) definition(f *feature) *definition {
-	for i := range e.known {
-		if d := &e.known[i]; d.name == f.def.ID.Name && d.version == f.def.ID.Version {
-			return d
-		}
-	}
-	return &definition{}
 }
 
 // expect renews what is expected of the known sensors.
@@ -253,8 +244,8 @@ func (e *Engine) tidy() {
 
 // outdated tells which groups of the sensor's identities all its keys have
 // forgotten (D3).
-func (x *sensor) outdated(horizon int64) func(*idGroup) bool {
+func (s *sensor) outdated(horizon int64) func(*idGroup) bool {
 	return func(g *idGroup) bool {
-		return !slices.ContainsFunc(x.keys, func(k *key) bool { return !k.comb.forgets(g.hi-1, horizon) })
+		return !slices.ContainsFunc(s.keys, func(k *key) bool { return !k.comb.forgets(g.hi-1, horizon) })
 	}
 }

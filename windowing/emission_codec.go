@@ -19,14 +19,8 @@ func AppendEmission(dst []byte, m *Emission) []byte {
 	return w.buf
 }
 
-// DecodeEmission reads one emission from the front of src and returns what
-// follows it. It fails on damage and on a form of a newer version.
-func DecodeEmission(src []byte) (m Emission, rest []byte, err error) {
-	return (*Names)(nil).DecodeEmission(src)
-}
-
-// Names shares the texts of many emissions, which are the same few names. It is
-// for one goroutine. The zero value is ready for use, and nil shares nothing.
+// Names reads emissions and shares their texts, which are the same few names. It
+// is for one goroutine. The zero value is ready for use.
 type Names struct{ known map[string]string }
 
 // namesMax bounds what is remembered.
@@ -47,7 +41,8 @@ func (n *Names) text(b []byte) string {
 	return s
 }
 
-// DecodeEmission is the function of that name.
+// DecodeEmission reads one emission from the front of src and returns what
+// follows it. It fails on damage and on a form of a newer version.
 func (n *Names) DecodeEmission(src []byte) (m Emission, rest []byte, err error) {
 	if len(src) == 0 {
 		return m, nil, errors.New("stored emission: it is empty")

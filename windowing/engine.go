@@ -133,9 +133,6 @@ func (e *Engine) begin(b *reading.Batch) {
 
 func (e *Engine) emit(m Emission) { e.out.Emissions = append(e.out.Emissions, m) }
 
-// GatewayMS returns the gateway time reached, NoTime before the first.
-func (e *Engine) GatewayMS() int64 { return e.now }
-
 // gatewayMS is gateway time for what needs some time.
 func (e *Engine) gatewayMS() int64 { return max(e.now, 0) }
 

@@ -32,7 +32,7 @@ func FuzzDecodeConfig(f *testing.F) {
 func FuzzDecodeEmission(f *testing.F) {
 	for _, out := range [][]byte{seedEmissions(f)} {
 		for len(out) > 0 {
-			_, rest, err := windowing.DecodeEmission(out)
+			_, rest, err := new(windowing.Names).DecodeEmission(out)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -41,12 +41,12 @@ func FuzzDecodeEmission(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		m, _, err := windowing.DecodeEmission(src)
+		m, _, err := new(windowing.Names).DecodeEmission(src)
 		if err != nil {
 			return
 		}
 		b := windowing.AppendEmission(nil, &m)
-		again, rest, err := windowing.DecodeEmission(b)
+		again, rest, err := new(windowing.Names).DecodeEmission(b)
 		if err != nil || len(rest) != 0 || !bytes.Equal(b, windowing.AppendEmission(nil, &again)) {
 			t.Fatalf("%+v reads as %+v: %v", m, again, err)
 		}

@@ -42,7 +42,7 @@ func (k *key) hasSiblings() bool {
 }
 
 // carryIn takes an initial reading: it sets the carry-in and nothing else (H3).
-func (rt *route) carryIn(e *Engine, r *reading.Reading, t int64) {
+func (rt *route) carryIn(r *reading.Reading, t int64) {
 	s := newSample(r, t)
 	for i := range rt.ends {
 		n := &rt.ends[i]

@@ -110,16 +110,15 @@ type idSet struct {
 
 // remember puts d among the identities of readings of event time t. When it needs
 // a new group, those that all keys have forgotten go.
-func (x *sensor) remember(d identity, t int64, r *retention, horizon int64) {
-	s := &x.ids
-	for i := len(s.groups) - 1; i >= 0; i-- {
-		if g := &s.groups[i]; g.lo <= t && t < g.hi {
+func (s *sensor) remember(d identity, t int64, r *retention, horizon int64) {
+	for i := len(s.ids.groups) - 1; i >= 0; i-- {
+		if g := &s.ids.groups[i]; g.lo <= t && t < g.hi {
 			g.insert(d, t)
 			return
 		}
 	}
-	s.dropGroups(x.outdated(horizon))
-	s.group(t, r).insert(d, t)
+	s.ids.dropGroups(s.outdated(horizon))
+	s.ids.group(t, r).insert(d, t)
 }
 
 // group makes the group for event time t.

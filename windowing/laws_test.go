@@ -136,7 +136,7 @@ func lines(out *windowing.Output) []string {
 func checkEmissions(t *rapid.T, out *windowing.Output) {
 	for i := range out.Emissions {
 		b := windowing.AppendEmission(nil, &out.Emissions[i])
-		m, rest, err := windowing.DecodeEmission(append(b, 'x'))
+		m, rest, err := new(windowing.Names).DecodeEmission(append(b, 'x'))
 		if err != nil || len(rest) != 1 {
 			t.Fatalf("emission %+v: %v, %d bytes left", out.Emissions[i], err, len(rest))
 		}

@@ -11,7 +11,7 @@ func (e *Engine) take(r *reading.Reading, rt *route) Outcome {
 	if rt == nil {
 		rt = e.route(r.Tag)
 	}
-	rt.hear(e, d)
+	rt.hear(e)
 	switch {
 	case d == reading.Pending:
 		return OutcomePending
@@ -23,7 +23,7 @@ func (e *Engine) take(r *reading.Reading, rt *route) Outcome {
 		return e.quarantine(e.outOfRange(r))
 	}
 	if r.Delivery.Has(reading.Initial) {
-		rt.carryIn(e, r, t)
+		rt.carryIn(r, t)
 		return OutcomeInitial
 	}
 	var id identity
@@ -37,7 +37,7 @@ func (e *Engine) take(r *reading.Reading, rt *route) Outcome {
 		}
 	}
 	rt.sensor.lastMS = max(rt.sensor.lastMS, t)
-	late := rt.assign(e, r, t)
+	late := rt.assign(r, t)
 	if known {
 		rt.sensor.newestNS = max(rt.sensor.newestNS, r.Source.NS)
 		rt.sensor.remember(id, t, &rt.retention, e.config.DuplicateHorizonMS)
@@ -49,7 +49,7 @@ func (e *Engine) take(r *reading.Reading, rt *route) Outcome {
 }
 
 // hear takes the reading as evidence of life (I7).
-func (rt *route) hear(e *Engine, d reading.Disposition) {
+func (rt *route) hear(e *Engine) {
 	e.alive(rt.input)
 	e.speaks(rt.sensor, rt.input)
 	for i := range rt.ends {
@@ -102,8 +102,8 @@ func (rt *route) repeated(e *Engine, id identity, r *reading.Reading, t int64) (
 }
 
 // forgets is rule D3 for a reading of event time t.
-func (x *sensor) forgets(t int64, kind reading.Kind, horizon int64) bool {
-	for _, k := range x.keys {
+func (s *sensor) forgets(t int64, kind reading.Kind, horizon int64) bool {
+	for _, k := range s.keys {
 		if k.feature.def.Select.Type.Takes(kind) && !k.comb.forgets(t, horizon) {
 			return false
 		}
@@ -121,7 +121,7 @@ func (c *combiner) forgets(t, horizon int64) bool {
 
 // assign puts the reading into the windows of every feature and lets it vouch for
 // the partitions' progress (G1). It reports whether any window was closed.
-func (rt *route) assign(e *Engine, r *reading.Reading, t int64) (late bool) {
+func (rt *route) assign(r *reading.Reading, t int64) (late bool) {
 	s := newSample(r, t)
 	vouched := r.Stamp.WatermarkMS
 	if vouched > maxTimeMS || r.Delivery.Has(reading.Historical|reading.Rejudged) {

@@ -127,14 +127,12 @@ func (p *partition) setIdle(idle bool, since int64) {
 	p.touch()
 }
 
-// raise sets a strictly higher watermark (C1) and reports whether it was one.
-func (p *partition) raise(ms int64) bool {
-	if ms <= p.wm {
-		return false
+// raise sets a watermark if it is strictly higher (C1).
+func (p *partition) raise(ms int64) {
+	if ms > p.wm {
+		p.wm = ms
+		p.touch()
 	}
-	p.wm = ms
-	p.touch()
-	return true
 }
 
 func (p *partition) touch() {
