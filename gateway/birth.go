@@ -12,29 +12,6 @@ import (
 	"tidemark/windowing"
 )
 
-// tell has the pipeline run f before long, from whichever goroutine; it never
-// blocks.
-func (p *pipeline) tell(f func()) {
-	p.mailMu.Lock()
-	p.mail = append(p.mail, f)
-	p.mailMu.Unlock()
-	select {
-	case p.posted <- struct{}{}:
-	default:
-	}
-}
-
-// readMail runs what others have told.
-func (p *pipeline) readMail() {
-	p.mailMu.Lock()
-	mail := p.mail
-	p.mail = nil
-	p.mailMu.Unlock()
-	for _, f := range mail {
-		f()
-	}
-}
-
 // clockEvent records what the clock has to say.
 func (p *pipeline) clockEvent(e clock.Event) {
 	p.tell(func() { p.note(clockRecord(e, p.clk.Now().State)) })

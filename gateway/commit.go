@@ -47,6 +47,7 @@ func (p *pipeline) commit(now time.Duration) error {
 	p.noteMeta(&c, inst.WallNS)
 	p.prepared = &prepared{commit: c, bytes: commitBytes(&c)}
 	p.reset()
+	p.resolve.inBatch = false
 	return p.write(now)
 }
 
@@ -133,7 +134,6 @@ func (p *pipeline) noteUntimed() {
 		}
 		p.health.set("times of input "+input, detail)
 	}
-	clear(p.untimed)
 }
 
 // refused shows the definitions that the engine will not run.
@@ -183,7 +183,6 @@ func (p *pipeline) noteMeta(c *buffer.Commit, wallNS int64) {
 	for input, list := range p.lists {
 		c.Meta[metaNodes+input] = list
 	}
-	clear(p.lists)
 	for input, memory := range p.memories {
 		c.Meta[metaMemory+input] = memory
 	}

@@ -39,7 +39,7 @@ func (l *ledger) saw(r *reading.Reading, seq uint64) {
 // the first live reading that the trusted clock accepts, so that what waited is
 // windowed and not late.
 func (p *pipeline) resolvePending() error {
-	waits := p.ledger.PendingFrom != 0 || p.pendingInBatch > 0
+	waits := p.ledger.PendingFrom != 0 || p.pending > 0
 	if p.ledger.Generation == 0 || p.resolve.inBatch || !p.clk.Trusted() || !waits && !p.resolve.active {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (p *pipeline) resolvePending() error {
 		p.resolve.inBatch = true
 		p.stalled = true // commit soon: whoever waited has waited long enough
 	}
-	if p.ledger.PendingFrom == 0 && p.pendingInBatch == 0 {
+	if p.ledger.PendingFrom == 0 && p.pending == 0 {
 		p.endResolve()
 	}
 	return nil
@@ -69,7 +69,7 @@ func (p *pipeline) beginResolve() {
 	p.resolve.active = true
 	p.log.Info().Uint64("from_block", p.ledger.PendingFrom).Msg("the clock is trusted: pending readings are judged again")
 	for _, input := range p.inputs {
-		if p.ledger.Counts.input(input).PendingNow() > 0 || p.pendingInBatch > 0 {
+		if p.ledger.Counts.input(input).PendingNow() > 0 || p.pending > 0 {
 			p.catchUp(input, byPending, true)
 		}
 	}

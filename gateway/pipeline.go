@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,104 +16,50 @@ import (
 
 // pipeline is the one writer: it gathers parcels into a batch, has the clock
 // judge them, steps the engine, commits everything in one transaction and then
-// lets the sources acknowledge. All its fields belong to the goroutine of run.
+// lets the sources acknowledge. All its fields but the inbox and generation belong
+// to the goroutine of run.
 type pipeline struct {
-	clk      *clock.Clock
-	store    *buffer.Store
-	engine   *windowing.Engine
-	ledger   *ledger
+	inbox
+	gathered
+	saves
+
+	clk    *clock.Clock
+	store  *buffer.Store
+	engine *windowing.Engine
+	ledger *ledger
+	log    zerolog.Logger
+	health *health
+	cad    cadence
+
+	inputs   []string // names, in order
 	policies map[string]clock.InputPolicy
 	features windowing.Config    // as configured; the floor is the ledger's business
 	specs    map[string]string   // canonical JSON of each feature, by name
-	alive    map[string]int64    // by input: it lives, and nothing new of it is before that time (I4); NoTime: not known
-	lists    map[string][]byte   // by input: the nodes that it knows, to go into the next commit
-	vouched  time.Duration       // when what is in alive was last weighed
-	taken    map[string]uint64   // by input: received, as counted at arrival
-	untimed  map[string]uint64   // by input of this batch: without the source time that is expected
-	inputs   []string            // names, in order
+	config   []byte              // metaConfig
+	lastGood []byte              // metaLastGood, nil to keep what is there
 	filters  []byte              // metaFilters
 	sessions map[string][]string // by input: what filters encodes
 	restored bool                // metaRestored is to go with the next commit
-	lastGood []byte              // metaLastGood, nil to keep what is there
-	memories map[string][]byte   // by input: what its reader must know after a restart
-	config   []byte              // metaConfig
 	sends    bool                // records go to the outbox only if somebody fetches them
-	log      zerolog.Logger
-	health   *health
-	cad      cadence
+
+	seq        uint64            // last committed block
+	prepared   *prepared         // stepped, and not on disk yet
+	taken      map[string]uint64 // by input: received, as counted at arrival
+	alive      map[string]int64  // by input: it lives, and nothing new of it is before that time (I4); NoTime: not known
+	vouched    time.Duration     // when what is in alive was last weighed
+	catching   map[string]catcher
+	resolve    resolver
+	repeats    repeats // of what was in quarantine at the start
+	faults     rejectLog
+	generation atomic.Uint64 // the ledger's, for others
+	born       chan struct{} // closed when the generation is known
+
 	board    *board
 	indexer  history.Indexer
 	tails    *tails
 	results  *results
-
-	in     chan reading.Parcel
-	urgent chan struct{} // a source has run out of in-flight window
-	asked  chan func()   // questions to the pipeline's own state
-	born   chan struct{} // closed when the generation is known
-
-	generation atomic.Uint64 // the ledger's, for others
-	ended      chan struct{} // closed when run has returned
-
-	posted chan struct{} // there is mail
-	mailMu sync.Mutex
-	mail   []func() // under mailMu; what others have told
-
-	seq            uint64 // last committed block
-	batch          reading.Batch
-	parcels        int
-	rejects        []rejected
-	acks           map[reading.Source]uint64
-	since          time.Duration // arrival of the batch's first parcel
-	stalled        bool
-	faults         rejectLog
-	events         []buffer.Record   // waiting for the next commit
-	evidence       []buffer.Evidence // likewise
-	resolve        resolver
-	repeats        repeats            // of what was in quarantine at the start
-	pendingInBatch int                // readings of this batch that wait for a second verdict
-	catching       map[string]catcher // by input
-	cost           int                // readings stepped since the last checkpoint
-	checkpointLen  int                // bytes of the last checkpoint
-	prepared       *prepared
-	measures       *measures
-	arena          []byte        // of the records of the commit that is being prepared
-	saved          time.Duration // when anything was last written
-	clockSaved     time.Duration // when the clock's anchors were
-	sourcesSaved   time.Duration // when the source clocks were
-	clockDirty     bool          // the clock's state or segment has changed since
-	dirty          bool          // the ledger alone needs a commit
-}
-
-// rejected is a Reject with its input.
-type rejected struct {
-	input string
-	reading.Reject
-}
-
-// Bounds of what is in memory at a time. A parcel holds up to about a thousand
-// readings, a reading takes some 200 bytes.
-const (
-	parcelQueue = 16       // parcels between the readers and the pipeline
-	batchFull   = 32 << 10 // readings, marks and rejects of a batch
-)
-
-// Deliver takes a parcel from a reader (reading.Sink).
-func (p *pipeline) Deliver(ctx context.Context, pc reading.Parcel) error {
-	select {
-	case p.in <- pc:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Hurry asks for a commit as soon as the cadence allows: a source has run out of
-// in-flight window and stands still until it is acknowledged.
-func (p *pipeline) Hurry() {
-	select {
-	case p.urgent <- struct{}{}:
-	default:
-	}
+	measures *measures
+	arena    []byte // of the records of the commit that is being prepared
 }
 
 // run works until ctx ends, then commits what it has, with a checkpoint. The
@@ -192,7 +137,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 		p.clk.JudgeReading(r, policy)
 		p.batch.Readings = append(p.batch.Readings, *r)
 		if r.Stamp.Disposition == reading.Pending {
-			p.pendingInBatch++
+			p.pending++
 		}
 		if timed && r.Source.Fault == reading.TimeNull {
 			p.untimed[pc.Input]++
@@ -214,17 +159,6 @@ func (p *pipeline) add(pc reading.Parcel) {
 	if pc.Source != nil {
 		p.acks[pc.Source] = pc.Token
 	}
-}
-
-// empty reports whether the batch has nothing to commit.
-func (p *pipeline) empty() bool {
-	return p.parcels == 0 && len(p.batch.Readings) == 0 && len(p.batch.Marks) == 0 && p.batch.Config == nil && len(p.events)+len(p.evidence) == 0 && !p.dirty
-}
-
-// full reports whether the batch takes no more. Then it is committed at once:
-// waiting would only hold the readers back.
-func (p *pipeline) full() bool {
-	return len(p.batch.Readings)+len(p.batch.Marks)+len(p.rejects) >= batchFull
 }
 
 // now is gateway time as a duration; it never runs backward.
@@ -309,16 +243,4 @@ func (p *pipeline) finish() error {
 		}
 	}
 	return p.checkpoint()
-}
-
-// reset empties the batch after it was stepped and encoded. What comes from here
-// on belongs to the next one, even while this one waits for room on the disk.
-func (p *pipeline) reset() {
-	p.batch.Readings = p.batch.Readings[:0]
-	p.batch.Marks = p.batch.Marks[:0]
-	p.batch.Config = nil
-	clear(p.memories)
-	p.rejects = p.rejects[:0]
-	p.events, p.evidence = nil, nil
-	p.parcels, p.pendingInBatch, p.stalled, p.resolve.inBatch, p.dirty = 0, 0, false, false, false
 }

@@ -14,7 +14,6 @@ import (
 	"tidemark/gateway/mqtt"
 	"tidemark/gateway/web"
 	"tidemark/internal/pki"
-	"tidemark/reading"
 	"tidemark/uplink"
 )
 
@@ -121,16 +120,15 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		return nil, err
 	}
 	p := &pipeline{
+		inbox: newInbox(), gathered: newGathered(), saves: saves{cost: rec.cost},
 		clk: s.clk, store: s.store, log: s.log, health: s.health,
-		engine: rec.engine, ledger: rec.ledger, seq: rec.seq, cost: rec.cost,
+		engine: rec.engine, ledger: rec.ledger, seq: rec.seq,
 		features: features, specs: map[string]string{}, policies: map[string]clock.InputPolicy{}, sends: len(c.Uplinks) > 0,
 		config: s.store.Meta(metaConfig), lastGood: lastGood(c),
 		cad: newCadence(c.Store.CommitInterval.Std(), c.Store.CommitMinGap.Std(),
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
-		taken: map[string]uint64{}, untimed: map[string]uint64{}, alive: map[string]int64{}, catching: map[string]catcher{},
-		memories: map[string][]byte{}, sessions: map[string][]string{}, lists: map[string][]byte{}, acks: map[reading.Source]uint64{},
-		in: make(chan reading.Parcel, parcelQueue), urgent: make(chan struct{}, 1),
-		asked: make(chan func()), posted: make(chan struct{}, 1), born: make(chan struct{}), ended: make(chan struct{}),
+		taken: map[string]uint64{}, alive: map[string]int64{}, catching: map[string]catcher{}, sessions: map[string][]string{},
+		born:     make(chan struct{}),
 		measures: newMeasures(), board: newBoard(), tails: &tails{}, results: newResults(),
 	}
 	for i := range c.Features {

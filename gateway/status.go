@@ -61,25 +61,6 @@ type InputStatus struct {
 // errStopping answers a question that comes too late.
 var errStopping = errors.New("the gateway is starting or stopping")
 
-// ask runs f on the pipeline's goroutine, between two of its steps, so that f
-// sees a consistent state, and waits for it.
-func (p *pipeline) ask(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case p.asked <- func() { f(); close(done) }:
-	case <-p.ended:
-		return errStopping
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-p.ended:
-		return errStopping
-	}
-}
-
 // Status asks the running gateway. It fails while the gateway starts or stops.
 func (g *Gateway) Status(ctx context.Context) (*Status, error) {
 	s := g.now.Load()
