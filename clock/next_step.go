@@ -31,9 +31,9 @@ var nextSteps = map[reading.Reason]string{
 // after: a release judges by the configuration of then.
 func NextStep(r reading.Reason) string { return nextSteps[r] }
 
-// SuggestedPolicy is the `when_wrong` that would let such readings in, as far as
+// suggestedPolicy is the `when_wrong` that would let such readings in, as far as
 // there is one.
-func SuggestedPolicy(r reading.Reason) (p reading.Policy, ok bool) {
+func suggestedPolicy(r reading.Reason) (p reading.Policy, ok bool) {
 	switch r {
 	case reading.OffsetAhead, reading.OffsetBehind, reading.TAIShaped, reading.GPSShaped:
 		return reading.PolicyCorrectOffset, true

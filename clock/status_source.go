@@ -136,7 +136,7 @@ func (c *sourceClock) status(now reading.Instant, wmb int64, t tags) SourceStatu
 		st.KeptOut[r.String()] = n
 	}
 	r, waiting := t.worst()
-	if p, ok := SuggestedPolicy(cmp.Or(verdictReason(v), r)); ok {
+	if p, ok := suggestedPolicy(cmp.Or(verdictReason(v), r)); ok {
 		st.Policy = p.String()
 	}
 	st.Advice = offsetAdvice(c.key.name(), i, v, zone)

@@ -97,19 +97,17 @@ func within[T int | Duration | Bytes](c *checker, path string, v, low, high T) {
 // maxName is the longest name, in bytes: names are levels of MQTT topics.
 const maxName = 128
 
-// name reports whether s can be a name; if not, the fault is reported.
-func (c *checker) name(path, s string) bool {
+// name reports what keeps s from being a name.
+func (c *checker) name(path, s string) {
 	if s == "" {
 		if c.places.given(path) {
 			c.fault(path, "", "a name cannot be empty")
 		}
-		return false
+		return
 	}
-	near, reason := wrongName(s)
-	if reason != "" {
+	if near, reason := wrongName(s); reason != "" {
 		c.fault(path, near, "%s", reason)
 	}
-	return reason == ""
 }
 
 // wrongName returns why s can name nothing, and what may have been meant.

@@ -59,7 +59,7 @@ const accessWrite = 2
 
 // tags looks at a tag file. Its faults have its own name and lines.
 func (c *checker) tags(p, path string) {
-	_, err := ReadTags(path)
+	_, err := readTags(path)
 	var faults Faults
 	if errors.As(err, &faults) {
 		c.faults = append(c.faults, faults...)

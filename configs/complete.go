@@ -26,7 +26,7 @@ func (c *checker) complete(host string) {
 		}
 	}
 	if c.Features == nil {
-		c.Features = []Feature{DefaultFeature(c.Config)}
+		c.Features = []Feature{defaultFeature(c.Config)}
 		c.notice("", "no feature is configured: one named default takes every number, window %v", c.Defaults.Window)
 	}
 	for i := range c.Features {

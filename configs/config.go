@@ -17,7 +17,7 @@ type Config struct {
 	Assets   []Asset  `yaml:"assets"` // a mapping by name in the file; in the file's order here
 	Defaults Defaults `yaml:"defaults"`
 	// Features is never empty unless the file says `features: []`: without the
-	// key there is one feature named default over every number (DefaultFeature).
+	// key there is one feature named default over every number (defaultFeature).
 	Features []Feature `yaml:"features"`
 	Uplinks  []Uplink  `yaml:"uplinks"`
 

@@ -76,7 +76,7 @@ func (t *Timestamps) setDefaults(*Config) {
 		MaxAhead: Duration(2 * time.Second), MaxBehind: 7 * Day, MaxDelay: Duration(time.Second)}
 }
 
-func (i *Input) setDefaults(*Config) { i.Identity = IdentityAuto }
+func (in *Input) setDefaults(*Config) { in.Identity = IdentityAuto }
 
 func (m *MQTTInput) setDefaults(*Config) {
 	m.ReceiveMaximum, m.MaxPayload, m.MaxSeries = 2048, 1<<20, 20_000
@@ -100,9 +100,9 @@ func (b *Backfill) setDefaults(*Config) { b.Max = Day }
 
 func (n *Nodes) setDefaults(*Config) { n.NewTags = NewTagsReport }
 
-// DefaultFeature is what a file without the key `features` gets: one feature over
+// defaultFeature is what a file without the key `features` gets: one feature over
 // every number, with the window and the functions of `defaults`.
-func DefaultFeature(c *Config) Feature {
+func defaultFeature(c *Config) Feature {
 	var f Feature
 	f.setDefaults(c)
 	f.Name, f.Select.Type, f.Every = "default", TypeNumber, f.Window

@@ -287,7 +287,7 @@ type Nodes struct {
 	Exclude  []string `yaml:"exclude"` // browse paths, * within a level, ** over levels
 	Deadband Deadband `yaml:"deadband"`
 	NewTags  NewTags  `yaml:"new_tags"`
-	Tags     Path     `yaml:"tags"` // CSV, see ReadTags
+	Tags     Path     `yaml:"tags"` // CSV, see readTags
 
 	list    []Tag
 	listErr error

@@ -64,7 +64,7 @@ func (c *Config) readTags() {
 		}
 		for j := range c.Inputs[i].OPCUA.Nodes {
 			if n := &c.Inputs[i].OPCUA.Nodes[j]; n.Tags != "" {
-				n.list, n.listErr = ReadTags(string(n.Tags))
+				n.list, n.listErr = readTags(string(n.Tags))
 			}
 		}
 	}

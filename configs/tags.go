@@ -30,14 +30,14 @@ type Tag struct {
 // tagColumns are what a tag file may have, in any order.
 var tagColumns = []string{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every", "alarm_after"}
 
-// ReadTags reads a tag file: CSV with a header that names its columns (node and,
+// readTags reads a tag file: CSV with a header that names its columns (node and,
 // as wanted, asset, device, sensor, unit, deadband, expect_every, alarm_after),
 // separated by commas, semicolons or tabs, as spreadsheets write them. Lines that begin with #
 // are comments. A deadband is a number, or percent of the node's range: 0.5%.
 //
 // Lines that are at fault are left out. The error is Faults then, or that of
 // reading the file.
-func ReadTags(path string) ([]Tag, error) {
+func readTags(path string) ([]Tag, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the file: %w", err)
@@ -45,7 +45,7 @@ func ReadTags(path string) ([]Tag, error) {
 	return ParseTags(path, data)
 }
 
-// ParseTags reads data as ReadTags does; name stands in faults.
+// ParseTags reads data as readTags does; name stands in faults.
 func ParseTags(name string, data []byte) ([]Tag, error) {
 	t := &tagReader{name: name, nodes: map[string]int{}, sensors: map[string]int{}}
 	t.read(data)

@@ -5,23 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 )
 
-// Ask sends a request to the gateway that listens at the socket and returns the
-// body of its answer, which the caller closes. An answer may go on for as long as
-// ctx lives. Errors say what a person at the command line can do about them.
-func Ask(ctx context.Context, socket, method, target string) (io.ReadCloser, error) {
-	resp, err := ask(ctx, socket, method, target)
-	if err != nil {
-		return nil, err
-	}
-	return resp.Body, nil
-}
-
-// ask returns an answer that is one: status 200.
+// ask sends a request to the gateway that listens at the socket and returns its
+// answer, whose body the caller closes. An answer may go on for as long as ctx
+// lives. Errors say what a person at the command line can do about them.
 func ask(ctx context.Context, socket, method, target string) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -61,15 +51,15 @@ type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-// askFor is Ask for an answer that is a T.
+// askFor is ask for an answer that is a T.
 func askFor[T any](ctx context.Context, socket, method, target string) (*T, error) {
-	body, err := Ask(ctx, socket, method, target)
+	resp, err := ask(ctx, socket, method, target)
 	if err != nil {
 		return nil, err
 	}
-	defer body.Close()
+	defer resp.Body.Close()
 	v := new(T)
-	if err := json.NewDecoder(body).Decode(v); err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(v); err != nil {
 		return nil, fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 	return v, nil

@@ -56,11 +56,11 @@ func TestHalfAJournalIsAnError(t *testing.T) {
 		cut = true
 	}
 	cut = false
-	_, err = Ask(t.Context(), path, http.MethodGet, "/journal/blocks?from=x&to=1")
+	_, err = ask(t.Context(), path, http.MethodGet, "/journal/blocks?from=x&to=1")
 	if err == nil || !strings.Contains(err.Error(), `from="x" is no block's number`) {
 		t.Error(err)
 	}
-	_, err = Ask(t.Context(), path, http.MethodGet, "/sausages")
+	_, err = ask(t.Context(), path, http.MethodGet, "/sausages")
 	if err == nil || !strings.Contains(err.Error(), "is of another version") {
 		t.Error(err)
 	}

@@ -111,12 +111,12 @@ func (j askedJournal) Blocks(ctx context.Context, from, to uint64, fn func(buffe
 }
 
 func (j askedJournal) blocks(ctx context.Context, path string, from, to uint64, fn func(buffer.Block) error) error {
-	body, err := Ask(ctx, j.socket, http.MethodGet, fmt.Sprintf("%s?from=%d&to=%d", path, from, to))
+	resp, err := ask(ctx, j.socket, http.MethodGet, fmt.Sprintf("%s?from=%d&to=%d", path, from, to))
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	for dec := gob.NewDecoder(bufio.NewReaderSize(body, 64<<10)); ; {
+	defer resp.Body.Close()
+	for dec := gob.NewDecoder(bufio.NewReaderSize(resp.Body, 64<<10)); ; {
 		var f frame
 		if err := dec.Decode(&f); err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

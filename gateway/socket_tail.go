@@ -55,12 +55,12 @@ func (s *session) serveTail(w http.ResponseWriter, r *http.Request) {
 // that the gateway at the socket commits from now on, until ctx ends or fn
 // returns an error. A gateway that stops ends it with an error.
 func AskTail(ctx context.Context, socket, asset, sensor string, fn func(Tailed) error) error {
-	body, err := Ask(ctx, socket, http.MethodGet, "/tail?"+url.Values{"asset": {asset}, "sensor": {sensor}}.Encode())
+	resp, err := ask(ctx, socket, http.MethodGet, "/tail?"+url.Values{"asset": {asset}, "sensor": {sensor}}.Encode())
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	for dec := json.NewDecoder(body); ; {
+	defer resp.Body.Close()
+	for dec := json.NewDecoder(resp.Body); ; {
 		var t Tailed
 		if err := dec.Decode(&t); err != nil {
 			return fmt.Errorf("the gateway has stopped answering: %w", err)

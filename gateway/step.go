@@ -31,7 +31,7 @@ func (p *pipeline) step(b *reading.Batch) (*windowing.Output, error) {
 		r := &b.Readings[at]
 		r.Stamp.Disposition, r.Stamp.Reason = reading.Quarantine, reading.EngineFault
 		r.Stamp.EventNS, r.Stamp.WatermarkMS = reading.NoTime, reading.NoTime
-		if _, err := trial(snapshot, b, len(b.Readings)); err == nil {
+		if err := trial(snapshot, b, len(b.Readings)); err == nil {
 			break
 		}
 	}
@@ -53,10 +53,10 @@ func safeStep(e *windowing.Engine, b *reading.Batch) (out *windowing.Output, err
 }
 
 // trial steps the first n readings of b on an engine of its own.
-func trial(snapshot []byte, b *reading.Batch, n int) (*windowing.Output, error) {
+func trial(snapshot []byte, b *reading.Batch, n int) error {
 	e, err := windowing.Restore(snapshot)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	part := *b
 	part.Readings = b.Readings[:n]
@@ -66,19 +66,20 @@ func trial(snapshot []byte, b *reading.Batch, n int) (*windowing.Output, error) 
 			part.Marks = append(part.Marks, m)
 		}
 	}
-	return safeStep(e, &part)
+	_, err = safeStep(e, &part)
+	return err
 }
 
 // culprit returns the first reading at which stepping b fails, -1 if it fails
 // without any. It bisects: the shortest failing prefix ends in the culprit.
 func culprit(snapshot []byte, b *reading.Batch) int {
-	if _, err := trial(snapshot, b, 0); err != nil {
+	if err := trial(snapshot, b, 0); err != nil {
 		return -1
 	}
 	good, bad := 0, len(b.Readings)
 	for good+1 < bad {
 		mid := (good + bad) / 2
-		if _, err := trial(snapshot, b, mid); err != nil {
+		if err := trial(snapshot, b, mid); err != nil {
 			bad = mid
 		} else {
 			good = mid

@@ -44,9 +44,9 @@ func bare(err error) error {
 	return err
 }
 
-// ClockError: the broker's certificate is not valid yet, which says more about the
-// gateway's clock than about the broker. A machine without a battery clock starts
-// in 1970.
+// ClockError says that the broker's certificate is not valid yet, which says more
+// about the gateway's clock than about the broker. A machine without a battery
+// clock starts in 1970.
 type ClockError struct {
 	NowNS     int64 // by the gateway's clock, Unix nanoseconds
 	ValidFrom time.Time
