@@ -155,7 +155,7 @@ func (c *checker) selection(p string, s *Select) {
 // refer reports a pattern that no name fits.
 func (c *checker) refer(p, kind string, pattern Pattern, names []string) {
 	if !slices.ContainsFunc(names, pattern.Match) {
-		c.fault(p, nearest(string(pattern), names), "there is no %s named %q; there %s", kind, clip(string(pattern)), listed(names))
+		c.fault(p, Nearest(string(pattern), names), "there is no %s named %q; there %s", kind, clip(string(pattern)), listed(names))
 	}
 }
 
@@ -230,7 +230,7 @@ func (c *checker) functions(p string, list []string) {
 		if !slices.Contains(functions, f) && !functionForms.MatchString(f) {
 			near := misfunctions[strings.ToLower(f)]
 			if near == "" {
-				near = nearest(f, functions)
+				near = Nearest(f, functions)
 			}
 			c.fault(q, near, "%s", unknownFunction(f, near))
 		} else if slices.Index(list, f) < i {

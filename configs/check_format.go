@@ -63,7 +63,7 @@ func (c *checker) csv(p string, s *Subscribe) {
 	}
 	for key, column := range wanted {
 		if column != "" && !slices.Contains(s.CSV.Columns, column) {
-			c.fault(p+"."+key, nearest(column, s.CSV.Columns), "csv.columns has no %q", clip(column))
+			c.fault(p+"."+key, Nearest(column, s.CSV.Columns), "csv.columns has no %q", clip(column))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (c *checker) connection(p string, u URL, tls TLS, login Login) {
 	if u.Host != "" && !slices.Contains(schemes, u.Scheme) {
 		near := map[string]string{"tcp": "mqtt", "ssl": "mqtts", "tls": "mqtts", "http": "ws", "https": "wss"}[u.Scheme]
 		if near == "" {
-			near = nearest(u.Scheme, schemes)
+			near = Nearest(u.Scheme, schemes)
 		}
 		if near != "" {
 			v := u
@@ -245,7 +245,7 @@ func (c *checker) topic(p, topic string) (captured []string) {
 		case strings.HasPrefix(level, "{") && strings.HasSuffix(level, "}"):
 			name := level[1 : len(level)-1]
 			if !slices.Contains(captures, name) {
-				near := nearest(name, captures)
+				near := Nearest(name, captures)
 				if near != "" {
 					near = "{" + near + "}"
 				}

@@ -73,7 +73,7 @@ func (c *checker) browseRule(p string, n *Nodes) {
 		case level == "":
 			c.fault(p+".match", "", "an empty level in %q", clip(n.Match))
 		case ok && closed && !slices.Contains(captures, name):
-			near := nearest(name, captures)
+			near := Nearest(name, captures)
 			if near != "" {
 				near = "{" + near + "}"
 			}

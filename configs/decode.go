@@ -192,7 +192,7 @@ var misnomers = map[string][]string{
 
 // unknownKey reports a key and returns the one that is probably meant.
 func (d *decoder) unknownKey(at *yaml.Node, key string, keys []string) (near string) {
-	near = nearest(key, keys)
+	near = Nearest(key, keys)
 	for _, other := range misnomers[strings.ToLower(key)] {
 		if near == "" && slices.Contains(keys, other) {
 			near = other

@@ -85,14 +85,10 @@ func (p places) of(path string) place {
 	}
 }
 
-// Nearest returns the valid word that word was most likely meant to be, or nothing
-// if none is close enough.
-func Nearest(word string, valid []string) string { return nearest(word, valid) }
-
-// nearest returns the word among the valid ones that takes the fewest edits, or
+// Nearest returns the word among the valid ones that takes the fewest edits, or
 // the only one that begins with word, or nothing if none is close enough to have
 // been meant.
-func nearest(word string, valid []string) string {
+func Nearest(word string, valid []string) string {
 	if len(word) >= 3 {
 		begins := slices.DeleteFunc(slices.Clone(valid), func(v string) bool { return !strings.HasPrefix(v, word) })
 		if len(begins) == 1 {

@@ -86,28 +86,31 @@ func (p *Patterns) decode(d *decoder, n *yaml.Node, path string) {
 	*p = list
 }
 
-func (Trust) values() []string    { return []string{string(TrustChecked), string(TrustLocal)} }
-func (WhenFull) values() []string { return []string{string(DropOldestRaw), string(HoldSources)} }
-func (Scope) values() []string {
-	return []string{string(ScopeInput), string(ScopeDevice), string(ScopeSensor)}
+// words are the values of an enumeration as the file spells them.
+func words[T ~string](values ...T) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = string(v)
+	}
+	return list
 }
-func (QualityPolicy) values() []string { return []string{string(QualityAll), string(QualityGoodOnly)} }
-func (ValueType) values() []string {
-	return []string{string(TypeNumber), string(TypeBool), string(TypeText)}
-}
-func (Publish) values() []string { return []string{string(PublishAll), string(PublishFinal)} }
+
+func (Trust) values() []string         { return words(TrustChecked, TrustLocal) }
+func (WhenFull) values() []string      { return words(DropOldestRaw, HoldSources) }
+func (Scope) values() []string         { return words(ScopeInput, ScopeDevice, ScopeSensor) }
+func (QualityPolicy) values() []string { return words(QualityAll, QualityGoodOnly) }
+func (ValueType) values() []string     { return words(TypeNumber, TypeBool, TypeText) }
+func (Publish) values() []string       { return words(PublishAll, PublishFinal) }
 func (RecordType) values() []string {
-	return []string{string(RecordFeature), string(RecordClosed), string(RecordLate), string(RecordQuarantine), string(RecordEvent), string(RecordDefinition)}
+	return words(RecordFeature, RecordClosed, RecordLate, RecordQuarantine, RecordEvent, RecordDefinition)
 }
-func (Order) values() []string    { return []string{string(LiveFirst), string(InOrder)} }
-func (Identity) values() []string { return []string{string(IdentityAuto), string(IdentityNone)} }
-func (TimeUse) values() []string {
-	return []string{string(UseSource), string(UseServer), string(UseIngest)}
-}
+func (Order) values() []string    { return words(LiveFirst, InOrder) }
+func (Identity) values() []string { return words(IdentityAuto, IdentityNone) }
+func (TimeUse) values() []string  { return words(UseSource, UseServer, UseIngest) }
 func (Format) values() []string {
-	return []string{string(FormatJSON), string(FormatPlain), string(FormatCSV), string(FormatInflux), string(FormatSenML), string(FormatSparkplug)}
+	return words(FormatJSON, FormatPlain, FormatCSV, FormatInflux, FormatSenML, FormatSparkplug)
 }
-func (NewTags) values() []string { return []string{string(NewTagsReport), string(NewTagsAdd)} }
+func (NewTags) values() []string { return words(NewTagsReport, NewTagsAdd) }
 
 func (Security) values() []string {
 	list := []string{"none"}

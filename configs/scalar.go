@@ -80,7 +80,7 @@ func oneOf(s string, valid []string, set func(string)) error {
 		set(s)
 		return nil
 	}
-	return &wrong{fmt.Sprintf("%q is none of %s", clip(s), strings.Join(valid, ", ")), nearest(s, valid)}
+	return &wrong{fmt.Sprintf("%q is none of %s", clip(s), strings.Join(valid, ", ")), Nearest(s, valid)}
 }
 
 // boolean takes what YAML 1.1 does, as yaml/v4 for a typed bool.
@@ -91,7 +91,7 @@ func boolean(s string, v reflect.Value) error {
 	case "false", "no", "off", "n":
 		v.SetBool(false)
 	default:
-		return &wrong{fmt.Sprintf("%q is neither true nor false", clip(s)), nearest(s, []string{"true", "false"})}
+		return &wrong{fmt.Sprintf("%q is neither true nor false", clip(s)), Nearest(s, []string{"true", "false"})}
 	}
 	return nil
 }

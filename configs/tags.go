@@ -183,7 +183,7 @@ func (t *tagReader) header(fields []string, column func(int) int) {
 	for i, name := range fields {
 		switch {
 		case !slices.Contains(tagColumns, name):
-			t.fault(column(i), nearest(name, tagColumns), "unknown column %q; there are %s", clip(name), strings.Join(tagColumns, ", "))
+			t.fault(column(i), Nearest(name, tagColumns), "unknown column %q; there are %s", clip(name), strings.Join(tagColumns, ", "))
 		case slices.Contains(fields[:i], name):
 			t.fault(column(i), "", "the column %s stands in the header twice", name)
 		}
