@@ -66,16 +66,20 @@ func newRootCmd() *cobra.Command {
 		DisableFlagsInUseLine:      true,
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newVersionCmd(), newJudgeCmd())
-	root.AddCommand(newRunCmd(), newReloadCmd(), newStatusCmd())
-	root.AddCommand(newReplayCmd(), newAdviseCmd())
-	root.AddCommand(newDemoCmd())
-	root.AddCommand(newCheckCmd(), newInitCmd(), newBrowseCmd())
-	root.AddCommand(newTailCmd(), newTagsCmd(), newExplainCmd(), newReconcileCmd())
-	root.AddCommand(newRecordCmd())
-	root.AddCommand(newQuarantineCmd())
-	root.AddCommand(newStoreCmd(), newPKICmd())
-	root.AddCommand(newBackupCmd(), newRestoreCmd())
+	group := func(title string, cmds ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, c := range cmds {
+			c.GroupID = title
+			root.AddCommand(c)
+		}
+	}
+	group("Set up:", newDemoCmd(), newInitCmd(), newBrowseCmd(), newCheckCmd(), newPKICmd())
+	group("Run and keep:", newRunCmd(), newReloadCmd(), newBackupCmd(), newRestoreCmd(), newStoreCmd())
+	group("Look into it:", newStatusCmd(), newTagsCmd(), newTailCmd(), newExplainCmd(), newQuarantineCmd())
+	group("Study the data:", newAdviseCmd(), newReconcileCmd(), newRecordCmd(), newReplayCmd(), newJudgeCmd())
+	group("Other:", newVersionCmd())
+	root.SetHelpCommandGroupID("Other:")
+	root.SetCompletionCommandGroupID("Other:")
 	root.AddCommand(packagingCommands()...)
 	return root
 }
