@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -70,8 +71,15 @@ func Load(certificate string, key []byte) (*Identity, error) {
 	return withKey(certs[0], key)
 }
 
+// withKey finds the key of a certificate in a file, which has several while the
+// certificate is being renewed.
 func withKey(c *x509.Certificate, data []byte) (*Identity, error) {
-	key, err := parseKey(data)
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if key, err := parseKey(block.Bytes); err == nil && key.PublicKey.Equal(c.PublicKey) {
+			return &Identity{c, key}, nil
+		}
+	}
+	key, err := parseKey(unwrap(data))
 	if err != nil {
 		return nil, fmt.Errorf("the key of %s: %w", c.Subject, err)
 	}
@@ -82,7 +90,6 @@ func withKey(c *x509.Certificate, data []byte) (*Identity, error) {
 }
 
 func parseKey(data []byte) (*rsa.PrivateKey, error) {
-	data = unwrap(data)
 	if key, err := x509.ParsePKCS1PrivateKey(data); err == nil {
 		return key, nil
 	}
@@ -117,8 +124,31 @@ func (s *Store) Ensure(who Subject, nowNS int64) (*Identity, error) {
 }
 
 // Make makes the application's own certificate, at the Unix nanosecond nowNS, in
-// place of any that is there. Servers must be told to trust it.
+// place of any that is there. Servers must be told to trust it. Whenever it is
+// interrupted, the one before or the new one is there, whole.
 func (s *Store) Make(who Subject, nowNS int64) (*Identity, error) {
+	files, err := s.renewal(who, nowNS)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := write(filepath.Join(s.dir, f.name), f.data, f.mode); err != nil {
+			return nil, fmt.Errorf("cannot keep the gateway's certificate: %w", err)
+		}
+	}
+	return s.Own()
+}
+
+// keptFile is a file of the store as it is to be.
+type keptFile struct {
+	name string
+	data []byte
+	mode fs.FileMode
+}
+
+// renewal makes a certificate and its key, as files to be written in this order: the
+// key beside the present one, so that whichever certificate is there has its key.
+func (s *Store) renewal(who Subject, nowNS int64) ([]keptFile, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
 		return nil, err
@@ -127,18 +157,24 @@ func (s *Store) Make(who Subject, nowNS int64) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	next, err := encodeKey(key)
 	if err != nil {
 		return nil, err
 	}
-	// The key first: a certificate without its key is of no use, and is made again.
-	if err := write(filepath.Join(s.dir, ownKey), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600); err != nil {
-		return nil, fmt.Errorf("cannot keep the key: %w", err)
+	own, err := s.Own()
+	if err != nil || own == nil { // none, or a pair that is of no use
+		return []keptFile{{ownKey, next, 0o600}, {ownCertificate, der, 0o644}}, nil
 	}
-	if err := write(filepath.Join(s.dir, ownCertificate), der, 0o644); err != nil {
-		return nil, fmt.Errorf("cannot keep the certificate: %w", err)
+	present, err := encodeKey(own.Key)
+	if err != nil {
+		return nil, err
 	}
-	return s.Own()
+	return []keptFile{{ownKey, slices.Concat(present, next), 0o600}, {ownCertificate, der, 0o644}, {ownKey, next, 0o600}}, nil
+}
+
+func encodeKey(key *rsa.PrivateKey) ([]byte, error) {
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), err
 }
 
 // sign makes a self-signed application instance certificate (OPC UA Part 6

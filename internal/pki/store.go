@@ -193,7 +193,15 @@ func write(file string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), file)
+	if err := os.Rename(f.Name(), file); err != nil {
+		return err
+	}
+	// A power cut keeps the order in which several are written.
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(d.Sync(), d.Close())
 }
 
 // mostRejected bounds what strangers can leave behind.
