@@ -23,7 +23,7 @@ type errNotThere struct{ status ua.StatusCode }
 func (e errNotThere) Error() string { return e.status.Error() }
 
 // children browses nodes, all at once and to their last page. The second result
-// has for each node why there is no answer; nil where there is one.
+// has for each node why there is no answer, or none to its end; nil where there is one.
 func children(ctx context.Context, c caller, l *operations, nodes []*ua.NodeID) ([][]child, []error, error) {
 	found, faults := make([][]child, len(nodes)), make([]error, len(nodes))
 	todo := make([]int, len(nodes))
@@ -53,6 +53,10 @@ func children(ctx context.Context, c caller, l *operations, nodes []*ua.NodeID) 
 	return found, faults, nil
 }
 
+// browseIdle is how many answers in a row may bring nothing new though there is more
+// to come.
+const browseIdle = 100
+
 // browsePart browses some of nodes with all pages, and returns those that the
 // server had no continuation point for.
 func browsePart(ctx context.Context, c caller, nodes []*ua.NodeID, part []int, found [][]child, faults []error) (refused []int, err error) {
@@ -69,10 +73,12 @@ func browsePart(ctx context.Context, c caller, nodes []*ua.NodeID, part []int, f
 	if err != nil {
 		return nil, err
 	}
+	idle := 0
 	for results := resp.Results; ; {
 		if len(results) != len(part) {
 			return nil, wrongCount("browse", len(part), len(results))
 		}
+		idle++
 		var more [][]byte
 		var open []int
 		for k, r := range results {
@@ -86,6 +92,9 @@ func browsePart(ctx context.Context, c caller, nodes []*ua.NodeID, part []int, f
 				found[i], faults[i] = nil, errNotThere{r.StatusCode}
 				continue
 			}
+			if len(r.References) > 0 {
+				idle = 0
+			}
 			found[i] = appendChildren(found[i], r.References)
 			if len(r.ContinuationPoint) > 0 {
 				more, open = append(more, r.ContinuationPoint), append(open, i)
@@ -94,12 +103,32 @@ func browsePart(ctx context.Context, c caller, nodes []*ua.NodeID, part []int, f
 		if len(more) == 0 {
 			return refused, nil
 		}
+		if idle == browseIdle || most(found, open) > maxTreeNodes {
+			// The session's end frees the continuation points too.
+			_, _ = c.call(ctx, &ua.BrowseNextRequest{ReleaseContinuationPoints: true, ContinuationPoints: more})
+			for _, i := range open {
+				faults[i] = errEndless
+			}
+			return refused, nil
+		}
 		next, err := ask[*ua.BrowseNextResponse](ctx, c, &ua.BrowseNextRequest{ContinuationPoints: more})
 		if err != nil {
 			return nil, err
 		}
 		results, part = next.Results, open
 	}
+}
+
+// errEndless says that a node always has more below it than was given; what was given
+// is of use.
+var errEndless = errors.New("the server does not come to an end of what is below it")
+
+// most is the number of children of the node that has most so far.
+func most(found [][]child, open []int) (n int) {
+	for _, i := range open {
+		n = max(n, len(found[i]))
+	}
+	return n
 }
 
 func appendChildren(list []child, refs []*ua.ReferenceDescription) []child {

@@ -39,10 +39,12 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 				p.Readings = make([]reading.Reading, 0, min(len(n.MonitoredItems), spillAt))
 			}
 			for _, v := range n.MonitoredItems {
-				if v.Value == nil || int(v.ClientHandle) >= len(r.plan) {
-					continue
+				if int(v.ClientHandle) < len(r.plan) {
+					r.take(r.plan[v.ClientHandle], v.Value, m.at, flags, &p)
+				} else {
+					p.Rejects = append(p.Rejects, sub.reject(m.at, "unknown_item",
+						fmt.Sprintf("the server sends a value under the client handle %d, which no node was given; nobody can tell what it is of", v.ClientHandle)))
 				}
-				r.take(r.plan[v.ClientHandle], v.Value, m.at, flags, &p)
 				if len(p.Readings)+len(p.Rejects) >= spillAt {
 					if err := r.send(ctx, p, false); err != nil {
 						return err
@@ -56,6 +58,9 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 			if severity(n.Status) == bad {
 				over = "the server ended it: " + statusName(n.Status)
 			}
+		default:
+			p.Rejects = append(p.Rejects, sub.reject(m.at, "unknown_notification",
+				fmt.Sprintf("the server sends a notification of type %v, which nobody asked for, in place of values", d.TypeID)))
 		}
 	}
 	sub.delivered = m.seq
@@ -73,6 +78,11 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 		return r.lose(ctx, sub, over)
 	}
 	return nil
+}
+
+// reject is something of a subscription that came and becomes no reading.
+func (sub *subscription) reject(at Instant, reason, detail string) reading.Reject {
+	return reading.Reject{Kind: reading.Malformed, Reason: reason, Detail: detail, Place: fmt.Sprintf("subscription %d", sub.id), IngestNS: at.WallNS}
 }
 
 // take makes readings of one value.

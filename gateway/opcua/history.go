@@ -17,6 +17,9 @@ const (
 	// historyRestarts is how often a node's history is begun again where the server
 	// has forgotten how far we were.
 	historyRestarts = 3
+	// historyIdle is how many pages in a row may bring nothing newer though there is
+	// more to come: some, where a server looks through a large archive in steps.
+	historyIdle = 100
 	// historyPauseMax bounds the pause between two requests.
 	historyPauseMax = time.Second
 	// historyTries is how often one backfill waits for a server that could answer
@@ -84,6 +87,7 @@ type past struct {
 	reachedNS    int64 // the newest value so far, or fromNS
 	point        []byte
 	restarts     int
+	idle         int // pages in a row that brought nothing newer
 	done         bool
 }
 
@@ -94,7 +98,7 @@ func (p *past) again() { p.fromNS, p.point = p.reachedNS, nil }
 // inBatches knows if these are too many at once for the server.
 func (b *backfill) batch(ctx context.Context, part []*past) error {
 	open := unfinished(part)
-	defer func() { b.release(ctx, open) }()
+	defer b.release(ctx, part)
 	for len(open) > 0 {
 		before := b.now()
 		results, err := b.ask(ctx, open)
@@ -176,6 +180,7 @@ func (b *backfill) ask(ctx context.Context, nodes []*past) ([]*ua.HistoryReadRes
 // result takes one node's page.
 func (b *backfill) result(p *past, r *ua.HistoryReadResult, at reading.Instant, parcel *reading.Parcel, several bool) error {
 	p.point = r.ContinuationPoint
+	before := p.reachedNS
 	switch {
 	case r.StatusCode == ua.StatusBadNoData: // nothing was recorded: nothing is missing
 	case r.StatusCode == ua.StatusBadNoContinuationPoints && several:
@@ -190,15 +195,24 @@ func (b *backfill) result(p *past, r *ua.HistoryReadResult, at reading.Instant, 
 		return nil
 	case severity(r.StatusCode) == bad:
 		b.miss(p, "history_refused", historyRefused(r.StatusCode))
+		p.done = true
 	case r.HistoryData != nil:
 		data, ok := r.HistoryData.Value.(*ua.HistoryData)
 		if !ok {
 			b.miss(p, "history_unreadable", fmt.Sprintf("the server answers with a %T", r.HistoryData.Value))
-			break
+			p.done = true
+			return nil
 		}
 		p.values(data.DataValues, at, parcel)
 	}
-	p.done = len(p.point) == 0
+	if p.idle++; p.reachedNS > before {
+		p.idle = 0
+	}
+	if !p.done && len(p.point) > 0 && p.idle == historyIdle {
+		b.miss(p, "history_endless", fmt.Sprintf("the server always has one more page of its history, and %d of them brought nothing newer", historyIdle))
+		p.done = true
+	}
+	p.done = p.done || len(p.point) == 0
 	return nil
 }
 
@@ -258,9 +272,9 @@ func (b *backfill) miss(p *past, reason, detail string) {
 }
 
 // release tells the server what will not be read to its end.
-func (b *backfill) release(ctx context.Context, open []*past) {
+func (b *backfill) release(ctx context.Context, part []*past) {
 	var points []*past
-	for _, p := range unfinished(open) {
+	for _, p := range part {
 		if len(p.point) > 0 {
 			points = append(points, p)
 		}

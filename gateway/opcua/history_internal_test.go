@@ -25,6 +25,8 @@ type archive struct {
 	forget  int                      // how often a continuation point is forgotten
 	takes   time.Duration            // to answer
 	refuse  func(nodes int) error
+	endless string // node whose last page comes again and again; "": none
+	refused string // node that is refused with a continuation point
 
 	open     map[string]int64 // continuation points: the next second
 	calls    int
@@ -74,6 +76,9 @@ func (a *archive) history(req *ua.HistoryReadRequest) (ua.Response, error) {
 }
 
 func (a *archive) node(n *ua.HistoryReadValueID, d *ua.ReadRawModifiedDetails) *ua.HistoryReadResult {
+	if a.refused == n.NodeID.String() {
+		return &ua.HistoryReadResult{StatusCode: ua.StatusBadUserAccessDenied, ContinuationPoint: []byte("more")}
+	}
 	if code, ok := a.answers[n.NodeID.String()]; ok {
 		return &ua.HistoryReadResult{StatusCode: code}
 	}
@@ -95,6 +100,9 @@ func (a *archive) node(n *ua.HistoryReadValueID, d *ua.ReadRawModifiedDetails) *
 		data.DataValues = append(data.DataValues, archived(next))
 	}
 	r := &ua.HistoryReadResult{HistoryData: ua.NewExtensionObject(data)}
+	if a.endless == n.NodeID.String() && next >= d.EndTime.Unix() {
+		next = d.EndTime.Unix() - 1
+	}
 	if next < d.EndTime.Unix() {
 		if a.most > 0 && len(a.open) == a.most {
 			return &ua.HistoryReadResult{StatusCode: ua.StatusBadNoContinuationPoints}
@@ -184,6 +192,36 @@ func TestHistoryIsReadToItsEnd(t *testing.T) {
 		if len(got) != 9 {
 			t.Errorf("%s: %d of 9 sensors", name, len(got))
 		}
+	}
+}
+
+// A server that always has one more page holds nobody up: its node is told, the others
+// are filled, and the continuation point is given back.
+func TestEndlessHistory(t *testing.T) {
+	a := &archive{page: 50, most: 3, endless: "ns=1;i=0"}
+	got, short, err := a.fetched(t, kept(4))
+	if err != nil || len(short) != 1 || short[0].reason != "history_endless" || !slices.Equal(short[0].places, []string{"nsu=u;i=0"}) {
+		t.Errorf("%v, %+v", err, short)
+	}
+	if short[0].fromNS != 699e9 || short[0].toNS != 700e9 {
+		t.Errorf("missing from %d to %d, want what was not reached", short[0].fromNS, short[0].toNS)
+	}
+	for i := range 4 {
+		if d := cmp.Diff(span(100, 700), slices.Compact(got[fmt.Sprint(i)])); d != "" {
+			t.Errorf("sensor %d: %s", i, d)
+		}
+	}
+	if a.released == 0 || len(a.open) > 0 {
+		t.Errorf("%d continuation points given back, %d left open", a.released, len(a.open))
+	}
+}
+
+// A status that is bad ends a node's history, whatever continuation point comes with it.
+func TestRefusedHistoryWithAContinuationPoint(t *testing.T) {
+	calls := 0
+	_, short, err := (&archive{page: 50, refuse: func(int) error { calls++; return nil }, refused: "ns=1;i=0"}).fetched(t, kept(1))
+	if err != nil || len(short) != 1 || calls != 1 {
+		t.Errorf("%d calls, %v, %+v", calls, err, short)
 	}
 }
 

@@ -85,7 +85,7 @@ func (f *resolution) note(x reading.ServerExchange) int64 {
 
 // readTime reads the server's clock.
 func readTime(ctx context.Context, c caller) (int64, error) {
-	dvs, err := readValues(ctx, c, id.Server_ServerStatus_CurrentTime)
+	dvs, err := readSome(ctx, c, specified(id.Server_ServerStatus_CurrentTime))
 	if err != nil {
 		return 0, err
 	}
@@ -97,13 +97,13 @@ func readTime(ctx context.Context, c caller) (int64, error) {
 
 var errNoClock = errors.New("the server does not tell its time")
 
-// readValues reads the values of nodes of the standard's own namespace.
-func readValues(ctx context.Context, c caller, nodes ...uint32) ([]*ua.DataValue, error) {
+// specified are the values of nodes of the standard's own namespace.
+func specified(nodes ...uint32) []*ua.ReadValueID {
 	ids := make([]*ua.ReadValueID, len(nodes))
 	for i, n := range nodes {
 		ids[i] = attribute(ua.NewNumericNodeID(0, n), ua.AttributeIDValue)
 	}
-	return readSome(ctx, c, ids)
+	return ids
 }
 
 func timeOf(dv *ua.DataValue) int64 {
@@ -114,16 +114,20 @@ func timeOf(dv *ua.DataValue) int64 {
 }
 
 // learn asks a server for what it tells of itself: when it started, its time, and
-// how much it takes in one call. A server that does not say is taken to be new,
-// and patient.
+// how much it takes in one call.
 func (r *Reader) learn(ctx context.Context, c caller) {
-	r.startNS, r.serverNS, r.itemsPerCall = 0, 0, mostItemsPerCall
-	dvs, err := readValues(ctx, c, id.Server_ServerStatus_StartTime, id.Server_ServerStatus_CurrentTime,
+	r.startNS, r.serverNS, r.itemsPerCall = 0, reading.NoTime, mostItemsPerCall
+	ids := specified(id.Server_ServerStatus_StartTime, id.Server_ServerStatus_CurrentTime,
 		id.Server_ServerCapabilities_OperationLimits_MaxMonitoredItemsPerCall)
+	size := len(ids)
+	dvs, err := readAll(ctx, c, &size, ids)
 	if err != nil {
 		return
 	}
-	r.startNS, r.serverNS = timeOf(dvs[0]), timeOf(dvs[1])
+	if ns := timeOf(dvs[0]); ns != reading.NoTime {
+		r.startNS = ns
+	}
+	r.serverNS = timeOf(dvs[1])
 	if most := counted(dvs[2]); most > 0 {
 		r.itemsPerCall = min(most, mostItemsPerCall)
 	}

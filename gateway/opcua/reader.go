@@ -53,7 +53,7 @@ type Reader struct {
 	unresolved []problem
 	subs       []*subscription
 	byID       map[uint32]*subscription // those that are there
-	startNS    int64                    // when the server started, by its clock
+	startNS    int64                    // when the server started, by its clock; 0: it does not say
 	startedNS  int64                    // the same, as the subscriptions were made
 	serverNS   int64                    // its clock when the session began
 	mendedNS   int64                    // boot time of the last look after nodes
@@ -88,7 +88,10 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 	}
 	var err error
 	if r.stored, err = decodePosition(cfg.Memory); err != nil {
-		r.log.Warn().Err(err).Msg("what the server may still hold from before this start cannot be taken over")
+		r.gaps = append(r.gaps, reading.Gap{
+			Reason: "position_unknown", FromNS: reading.NoTime, ToNS: reading.NoTime, AtNS: clk.Now().WallNS,
+			Detail: "what the server may still hold from before this start of the gateway cannot be taken over: " + err.Error(),
+		})
 	}
 	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ type gateway struct {
 	readings []reading.Reading
 	marks    []reading.MarkKind
 	gaps     []reading.Gap
+	rejects  []reading.Reject
 	memory   []byte
 	open     []reading.Parcel // not committed
 	held     bool             // nothing is committed
@@ -42,7 +44,7 @@ type gateway struct {
 func (g *gateway) Deliver(_ context.Context, p reading.Parcel) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.readings, g.gaps = append(g.readings, p.Readings...), append(g.gaps, p.Gaps...)
+	g.readings, g.gaps, g.rejects = append(g.readings, p.Readings...), append(g.gaps, p.Gaps...), append(g.rejects, p.Rejects...)
 	for _, m := range p.Marks {
 		if m.Kind != reading.MarkActive {
 			g.marks = append(g.marks, m.Kind)
@@ -99,6 +101,16 @@ func (g *gateway) reasons() (list []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, x := range g.gaps {
+		list = append(list, x.Reason)
+	}
+	return list
+}
+
+// rejected lists why what came was no reading.
+func (g *gateway) rejected() (list []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, x := range g.rejects {
 		list = append(list, x.Reason)
 	}
 	return list
@@ -429,6 +441,57 @@ func TestAnotherClientsSubscriptionIsLeftAlone(t *testing.T) {
 			t.Error("the subscription of another client was taken")
 		}
 	})
+}
+
+// A server that does not tell its start may have begun anew whenever it does not know
+// the session: then its subscriptions may be another client's, and values under our
+// handles something else. While it knows the session, it is the same.
+func TestAServerThatDoesNotTellItsStart(t *testing.T) {
+	p, g := newPeer(t), &gateway{}
+	p.started = time.Time{}
+	p.space.variable("a", id.Double)
+	r, stop := run(t, p, g, nil, "a")
+	connected(t, r)
+	p.say(at(0, second(0)), "a")
+	got(t, g, "a", "(0)")
+	p.patient()
+	p.do(func() { p.swallow = true })
+	p.say(at(1, second(1)), "a")
+	p.do(func() { p.swallow = false })
+	p.cut()
+	got(t, g, "a", "(0)", "1*") // the session is known, and the subscription ours
+	var theirs *peerSub
+	p.do(func() {
+		clear(p.sessions)
+		for _, sub := range p.subs {
+			sub.owner, theirs = "another client", sub
+		}
+	})
+	p.cut()
+	gap := func() {
+		t.Helper()
+		until(t, "there is a gap", func() bool { return slices.Contains(g.reasons(), "subscription_lost") })
+		g.do(func() {
+			if d := g.gaps[len(g.gaps)-1].Detail; !strings.Contains(d, "does not tell when it was started") {
+				t.Errorf("%q does not say what is not known", d)
+			}
+			g.gaps = nil
+		})
+		p.do(func() {
+			if p.subs[theirs.id] != theirs || theirs.owner != "another client" {
+				t.Error("the subscription of another client was taken")
+			}
+		})
+	}
+	gap()
+	stop() // nor does a gateway that was stopped know
+	p.do(func() {
+		for _, sub := range p.subs {
+			sub.owner = "another client"
+		}
+	})
+	_, _ = run(t, p, g, nil, "a")
+	gap()
 }
 
 // Law 1: a commit acknowledges nothing of another life of the server.

@@ -95,6 +95,27 @@ func TestNoContinuationPoints(t *testing.T) {
 	}
 }
 
+// A folder that cannot be looked into, or not to its end, is told, and what is known is
+// read.
+func TestWhatCannotBeLookedIntoIsTold(t *testing.T) {
+	for name, spoil := range map[string]func(*space){
+		"a folder without end":      func(s *space) { s.endless = "ns=2;s=Line3/attic" },
+		"a folder that is closed":   func(s *space) { s.closed = "ns=2;s=Line3/attic" },
+		"the beginning without end": func(s *space) { s.endless = "ns=2;s=Line3" },
+	} {
+		s := plantSpace()
+		s.folder("Line3/attic")
+		spoil(s)
+		names, problems := resolved(t, rules(lineRule), s)
+		if d := cmp.Diff(wholeLine, names); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if len(problems) != 1 || !problems[0].served || !strings.Contains(problems[0].detail, " is not known, or not all of it: ") {
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
 // TestOneBadNodeNeverStopsTheOthers has a tag file in which every second line is
 // wrong in a way of its own.
 func TestOneBadNodeNeverStopsTheOthers(t *testing.T) {

@@ -71,24 +71,32 @@ func (r *Reader) settle(ctx context.Context, s *session) error {
 	}
 	sum := planSum(r.cfg, items)
 	switch {
-	case r.subs != nil && sum == r.planSum && r.startNS == r.startedNS:
+	case r.subs != nil && sum == r.planSum && r.runsSince(r.startedNS):
 		return nil // as on the last connection
-	case r.subs == nil && r.stored != nil && r.stored.plan == sum && r.stored.startNS == r.startNS:
+	case r.subs == nil && r.stored != nil && r.stored.plan == sum && r.runsSince(r.stored.startNS):
 		r.replan(items, sum)
 		for i, sub := range r.subs {
 			sub.adopt(r.stored.subs[i], r.part(sub))
 		}
 	default:
-		seenNS := r.seenNS()
+		seenNS, why := r.seenNS(), "the server was restarted, or other nodes are read"
+		if r.startNS == 0 {
+			why = "the session is gone, and the server does not tell when it was started, so that its subscriptions may be another client's by now"
+		}
 		r.discard(ctx, s)
 		r.replan(items, sum)
 		for _, sub := range r.subs {
-			sub.seenNS, sub.reason = seenNS, "the server was restarted, or other nodes are read"
+			sub.seenNS, sub.reason = seenNS, why
 		}
 	}
 	r.stored, r.startedNS = nil, r.startNS
 	return nil
 }
+
+// runsSince reports whether this is the same run of the server as the one that began
+// at startNS. Of one that does not say (StartTime is mandatory, Part 5 §6.3.1) only a
+// session that it still knows tells; then nobody asks.
+func (r *Reader) runsSince(startNS int64) bool { return r.startNS != 0 && r.startNS == startNS }
 
 func errNothing(problems []problem) error {
 	if len(problems) == 0 {
@@ -149,12 +157,12 @@ func (r *Reader) seenNS() int64 {
 // a server's earlier start may be somebody else's by now.
 func (r *Reader) discard(ctx context.Context, s *session) {
 	var ids []uint32
-	if r.startedNS == r.startNS {
+	if r.runsSince(r.startedNS) {
 		for _, sub := range r.subs {
 			ids = append(ids, sub.id)
 		}
 	}
-	if r.subs == nil && r.stored != nil && r.stored.startNS == r.startNS {
+	if r.subs == nil && r.stored != nil && r.runsSince(r.stored.startNS) {
 		for _, p := range r.stored.subs {
 			ids = append(ids, p.id)
 		}

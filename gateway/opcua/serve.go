@@ -3,6 +3,7 @@ package opcua
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -136,13 +137,13 @@ func (r *Reader) answered(ctx context.Context, p *publishing, a answer) error {
 		if a.lot != p.lot {
 			return nil
 		}
-		return r.publishFailed(ctx, p, a.err)
-	}
-	sub := r.byID[a.resp.SubscriptionID]
-	if sub == nil {
-		return nil // one that was deleted, or is not ours
+		return r.publishFailed(ctx, p, a)
 	}
 	nm := a.resp.NotificationMessage
+	sub := r.byID[a.resp.SubscriptionID]
+	if sub == nil {
+		return r.stray(ctx, a)
+	}
 	r.heard(sub, a.at)
 	// node-opcua leaves the publish time out; its answer has one.
 	published := wallNS(nm.PublishTime)
@@ -166,6 +167,17 @@ func (r *Reader) answered(ctx context.Context, p *publishing, a answer) error {
 	return r.vouch(ctx, a.at)
 }
 
+// stray says of a message that it belongs to no subscription of ours: one that was
+// given up, whose values then came otherwise or are a gap, or one of somebody else's.
+func (r *Reader) stray(ctx context.Context, a answer) error {
+	if len(a.resp.NotificationMessage.NotificationData) == 0 {
+		return nil // it only says that it lives
+	}
+	gone := subscription{id: a.resp.SubscriptionID}
+	return r.send(ctx, reading.Parcel{Rejects: []reading.Reject{gone.reject(a.at, "unknown_subscription",
+		fmt.Sprintf("the server sends message %d of a subscription that was given up, or is not the gateway's", a.resp.NotificationMessage.SequenceNumber))}}, false)
+}
+
 // arrived puts a message in order. It reports whether it is new.
 func (r *Reader) arrived(sub *subscription, nm *ua.NotificationMessage, published int64, at reading.Instant) bool {
 	m := &message{seq: nm.SequenceNumber, publishNS: published, at: at, data: nm.NotificationData}
@@ -179,7 +191,8 @@ func (r *Reader) arrived(sub *subscription, nm *ua.NotificationMessage, publishe
 }
 
 // publishFailed decides what follows from a failed PublishRequest.
-func (r *Reader) publishFailed(ctx context.Context, p *publishing, err error) error {
+func (r *Reader) publishFailed(ctx context.Context, p *publishing, a answer) error {
+	err := a.err
 	var gone *lost
 	switch {
 	case errors.Is(err, ua.StatusBadTooManyPublishRequests):
@@ -199,8 +212,9 @@ func (r *Reader) publishFailed(ctx context.Context, p *publishing, err error) er
 	}
 	// One message that the library cannot read. Its number will be missing, and if
 	// Republish brings nothing better, it is a gap.
-	r.log.Warn().Err(err).Msg("a notification of the server cannot be read")
-	return nil
+	return r.send(ctx, reading.Parcel{Rejects: []reading.Reject{{
+		Kind: reading.Malformed, Reason: "undecodable", Detail: "a notification of the server cannot be read: " + err.Error(), Place: r.cfg.Endpoint.String(), IngestNS: a.at.WallNS,
+	}}}, false)
 }
 
 // heard notes a sign of life.

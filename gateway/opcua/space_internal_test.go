@@ -20,6 +20,9 @@ type space struct {
 	page   int    // references in an answer; 0: no limit
 	points int    // continuation points at a time; 0: no limit
 
+	endless string // node that always has one more page; "": none
+	closed  string // node that cannot be browsed
+
 	open  map[string][]*ua.ReferenceDescription
 	calls map[string]int
 }
@@ -122,6 +125,9 @@ func (s *space) call(ctx context.Context, req ua.Request) (ua.Response, error) {
 		return resp, nil
 	case *ua.BrowseNextRequest:
 		resp := &ua.BrowseNextResponse{}
+		if req.ReleaseContinuationPoints {
+			return resp, nil
+		}
 		for _, p := range req.ContinuationPoints {
 			rest := s.open[string(p)]
 			delete(s.open, string(p))
@@ -162,6 +168,8 @@ func (s *space) browse(b *ua.BrowseDescription) *ua.BrowseResult {
 	switch {
 	case n == nil:
 		return &ua.BrowseResult{StatusCode: ua.StatusBadNodeIDUnknown}
+	case s.closed == b.NodeID.String():
+		return &ua.BrowseResult{StatusCode: ua.StatusBadUserAccessDenied}
 	case b.BrowseDirection == ua.BrowseDirectionInverse && n.parent == nil:
 		return &ua.BrowseResult{}
 	case b.BrowseDirection == ua.BrowseDirectionInverse:
@@ -171,6 +179,9 @@ func (s *space) browse(b *ua.BrowseDescription) *ua.BrowseResult {
 }
 
 func (s *space) pageOf(point string, refs []*ua.ReferenceDescription) *ua.BrowseResult {
+	if point == s.endless && point != "" {
+		return &ua.BrowseResult{References: refs, ContinuationPoint: []byte(point)}
+	}
 	if s.page == 0 || len(refs) <= s.page {
 		return &ua.BrowseResult{References: refs}
 	}

@@ -1,7 +1,9 @@
 package opcua
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +34,7 @@ type treeNode struct {
 func walk(ctx context.Context, c caller, l *operations, start *ua.NodeID, visit func(treeNode) bool) (cut string, err error) {
 	seen := map[string]bool{start.String(): true, ua.NewNumericNodeID(0, id.Server).String(): true}
 	level := []treeNode{{node: start}}
+	var unseen hidden
 	for depth := 0; len(level) > 0; depth++ {
 		if depth == maxTreeDepth {
 			return fmt.Sprintf("the tree is deeper than %d levels; what is below is not read", maxTreeDepth), nil
@@ -44,9 +47,10 @@ func walk(ctx context.Context, c caller, l *operations, start *ua.NodeID, visit 
 		if err != nil {
 			return "", err
 		}
-		if depth == 0 && faults[0] != nil {
+		if depth == 0 && faults[0] != nil && !errors.Is(faults[0], errEndless) {
 			return "", faults[0]
 		}
+		unseen.note(level, faults)
 		var next []treeNode
 		for i, list := range below {
 			for _, ch := range list {
@@ -66,7 +70,38 @@ func walk(ctx context.Context, c caller, l *operations, start *ua.NodeID, visit 
 		}
 		level = next
 	}
-	return "", nil
+	return unseen.sentence(), nil
+}
+
+// hidden are nodes that a walk could not look below, or not to the end.
+type hidden struct {
+	n     int
+	first treeNode
+	why   error
+}
+
+func (h *hidden) note(level []treeNode, faults []error) {
+	for i, fault := range faults {
+		if fault == nil {
+			continue
+		}
+		if h.n == 0 {
+			h.first, h.why = level[i], fault
+		}
+		h.n++
+	}
+}
+
+func (h *hidden) sentence() string {
+	if h.n == 0 {
+		return ""
+	}
+	others := ""
+	if h.n > 1 {
+		others = fmt.Sprintf(" and %d other nodes", h.n-1)
+	}
+	path := cmp.Or(strings.Join(h.first.path, "/"), h.first.node.String())
+	return fmt.Sprintf("what is below %s%s is not known, or not all of it: %s", path, others, unreachable(h.why))
 }
 
 // choose returns the nodes that a browse rule chooses, in order of their paths.
