@@ -52,6 +52,9 @@ func (c *checker) nodes(p string, n *Nodes) {
 	if n.Deadband.Percent != 0 && n.Deadband.Absolute != 0 {
 		c.fault(p+".deadband", "", "a deadband is percent or absolute, not both")
 	}
+	if n.Deadband != (Deadband{}) && n.Trigger != TriggerStatusValue {
+		c.fault(p+".trigger", "", "servers pass over a deadband where the trigger is %s: leave one of them out", n.Trigger)
+	}
 }
 
 func (c *checker) browseRule(p string, n *Nodes) {

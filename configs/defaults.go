@@ -98,7 +98,7 @@ func (o *OPCUA) setDefaults(*Config) {
 
 func (b *Backfill) setDefaults(*Config) { b.Max = Day }
 
-func (n *Nodes) setDefaults(*Config) { n.NewTags = NewTagsReport }
+func (n *Nodes) setDefaults(*Config) { n.NewTags, n.Trigger = NewTagsReport, TriggerStatusValue }
 
 // defaultFeature is what a file without the key `features` gets: one feature over
 // every number, with the window and the functions of `defaults`.

@@ -286,6 +286,7 @@ type Nodes struct {
 	Asset    string   `yaml:"asset"`   // of all of them, where match names none
 	Exclude  []string `yaml:"exclude"` // browse paths, * within a level, ** over levels
 	Deadband Deadband `yaml:"deadband"`
+	Trigger  Trigger  `yaml:"trigger"`
 	NewTags  NewTags  `yaml:"new_tags"`
 	Tags     Path     `yaml:"tags"` // CSV, see readTags
 
@@ -305,6 +306,16 @@ type NewTags string
 const (
 	NewTagsReport NewTags = "report"
 	NewTagsAdd    NewTags = "add"
+)
+
+// Trigger is what must change for a server to send something.
+type Trigger string
+
+// The triggers, as OPC UA has them.
+const (
+	TriggerStatusValue          Trigger = "status_value"
+	TriggerStatus               Trigger = "status"
+	TriggerStatusValueTimestamp Trigger = "status_value_timestamp"
 )
 
 // Deadband is the change below which a server sends nothing; at most one is set.

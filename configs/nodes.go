@@ -110,6 +110,9 @@ func (TimeUse) values() []string  { return words(UseSource, UseServer, UseIngest
 func (Format) values() []string {
 	return words(FormatJSON, FormatPlain, FormatCSV, FormatInflux, FormatSenML, FormatSparkplug)
 }
+func (Trigger) values() []string {
+	return words(TriggerStatusValue, TriggerStatus, TriggerStatusValueTimestamp)
+}
 func (NewTags) values() []string { return words(NewTagsReport, NewTagsAdd) }
 
 func (Security) values() []string {

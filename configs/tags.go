@@ -22,17 +22,18 @@ type Tag struct {
 	Unit   string // UCUM; empty: the server's
 	// Deadband goes before that of the rule; the zero Deadband has none.
 	Deadband    Deadband
+	Trigger     Trigger  // goes before that of the rule; empty: the rule's
 	ExpectEvery Duration // 0: not known
 	AlarmAfter  Duration // 0: its silence is no matter
 	Line        int
 }
 
 // tagColumns are what a tag file may have, in any order.
-var tagColumns = []string{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every", "alarm_after"}
+var tagColumns = []string{"node", "asset", "device", "sensor", "unit", "deadband", "trigger", "expect_every", "alarm_after"}
 
 // readTags reads a tag file: CSV with a header that names its columns (node and,
-// as wanted, asset, device, sensor, unit, deadband, expect_every, alarm_after),
-// separated by commas, semicolons or tabs, as spreadsheets write them. Lines that begin with #
+// as wanted, asset, device, sensor, unit, deadband, trigger, expect_every,
+// alarm_after), separated by commas, semicolons or tabs, as spreadsheets write them. Lines that begin with #
 // are comments. A deadband is a number, or percent of the node's range: 0.5%.
 //
 // Lines that are at fault are left out. The error is Faults then, or that of
@@ -159,6 +160,9 @@ func (t *tagReader) record(fields []string, column func(int) int) {
 	if tag.Sensor == "" && tag.AlarmAfter != 0 {
 		t.fault(at["alarm_after"], "", "alarm_after wants the sensor's name beside it")
 	}
+	if tag.Deadband != (Deadband{}) && tag.Trigger != "" && tag.Trigger != TriggerStatusValue {
+		t.fault(at["trigger"], "", "servers pass over a deadband where the trigger is %s: leave one of them out", tag.Trigger)
+	}
 	if tag.AlarmAfter != 0 && tag.AlarmAfter < tag.ExpectEvery {
 		t.fault(at["alarm_after"], "", "%v is below expect_every, %v: a sensor that speaks as expected would be called silent", tag.AlarmAfter, tag.ExpectEvery)
 	}
@@ -219,6 +223,12 @@ func (t *tagReader) field(tag *Tag, name, text string, column int) {
 		tag.Unit = text
 	case "deadband":
 		t.deadband(tag, text, column)
+	case "trigger":
+		if all := tag.Trigger.values(); !slices.Contains(all, text) {
+			t.fault(column, Nearest(text, all), "%q is no trigger; there are %s", clip(text), strings.Join(all, ", "))
+			return
+		}
+		tag.Trigger = Trigger(text)
 	case "expect_every":
 		tag.ExpectEvery = t.duration(text, column, Duration(time.Millisecond))
 	case "alarm_after":

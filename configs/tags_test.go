@@ -19,17 +19,20 @@ func TestTagFiles(t *testing.T) {
 		tags   []configs.Tag
 		faults string
 	}{
-		"all columns":          {"node,asset,sensor,unit,deadband,expect_every\nnsu=u;s=T,press,temp,Cel,0.5%,1s\n", []configs.Tag{temp}, ""},
+		"all columns":          {"node,asset,sensor,unit,deadband,trigger,expect_every\nnsu=u;s=T,press,temp,Cel,0.5%,,1s\n", []configs.Tag{temp}, ""},
+		"a trigger":            {"node,trigger\ni=1,status\ni=2,status_value_timestamp\n", []configs.Tag{{Node: "i=1", Trigger: configs.TriggerStatus, Line: 2}, {Node: "i=2", Trigger: configs.TriggerStatusValueTimestamp, Line: 3}}, ""},
+		"no trigger":           {"node,trigger\ni=1,value\n", nil, `t.csv:2:5: "value" is no trigger; there are status_value, status, status_value_timestamp`},
+		"trigger, deadband":    {"node,trigger,deadband\ni=1,status,1\n", nil, "t.csv:2:5: servers pass over a deadband where the trigger is status: leave one of them out"},
 		"as a spreadsheet has": {"\xef\xbb\xbfnode;asset;sensor;unit;deadband;expect_every\r\n\"nsu=u;s=T\"; press ;temp;Cel;0.5%;1s\r\n", []configs.Tag{temp}, ""},
 		"tabs, other order":    {"sensor\tnode\nt\t/Objects/Line 3/T\n", []configs.Tag{{Node: "/Objects/Line 3/T", Sensor: "t", Line: 2}}, ""},
 		"comments":             {"# ours\n\nnode\n# theirs\ni=85\n", []configs.Tag{{Node: "i=85", Line: 5}}, ""},
 		"short lines":          {"node,asset,sensor\nnsu=u;i=1\nnsu=u;i=2,press\n", []configs.Tag{{Node: "nsu=u;i=1", Line: 2}, {Node: "nsu=u;i=2", Asset: "press", Line: 3}}, ""},
-		"empty":                {"", nil, "t.csv:1:1: no header; the first line names the columns: node,asset,device,sensor,unit,deadband,expect_every,alarm_after"},
-		"only comments":        {"# x\n", nil, "t.csv:1:1: no header; the first line names the columns: node,asset,device,sensor,unit,deadband,expect_every,alarm_after"},
-		"no header":            {"nsu=u;s=T,press,temp\n", nil, `t.csv:1:1: unknown column "nsu=u"; there are node, asset, device, sensor, unit, deadband, expect_every, alarm_after` + "\n" + `t.csv:1:7: unknown column "s=T,press,temp"; there are node, asset, device, sensor, unit, deadband, expect_every, alarm_after`},
-		"misspelt column":      {"node,aset\n", nil, `t.csv:1:6: unknown column "aset"; there are node, asset, device, sensor, unit, deadband, expect_every, alarm_after (did you mean "asset"?)`},
+		"empty":                {"", nil, "t.csv:1:1: no header; the first line names the columns: node,asset,device,sensor,unit,deadband,trigger,expect_every,alarm_after"},
+		"only comments":        {"# x\n", nil, "t.csv:1:1: no header; the first line names the columns: node,asset,device,sensor,unit,deadband,trigger,expect_every,alarm_after"},
+		"no header":            {"nsu=u;s=T,press,temp\n", nil, `t.csv:1:1: unknown column "nsu=u"; there are node, asset, device, sensor, unit, deadband, trigger, expect_every, alarm_after` + "\n" + `t.csv:1:7: unknown column "s=T,press,temp"; there are node, asset, device, sensor, unit, deadband, trigger, expect_every, alarm_after`},
+		"misspelt column":      {"node,aset\n", nil, `t.csv:1:6: unknown column "aset"; there are node, asset, device, sensor, unit, deadband, trigger, expect_every, alarm_after (did you mean "asset"?)`},
 		"column twice":         {"node,unit,unit\n", nil, "t.csv:1:11: the column unit stands in the header twice"},
-		"no column node":       {"asset,sensor\n", nil, "t.csv:1:1: no column node; the first line names the columns: node,asset,device,sensor,unit,deadband,expect_every,alarm_after"},
+		"no column node":       {"asset,sensor\n", nil, "t.csv:1:1: no column node; the first line names the columns: node,asset,device,sensor,unit,deadband,trigger,expect_every,alarm_after"},
 		"Latin 1":              {"node,asset\nnsu=u;s=T,\xfc\n", nil, `t.csv:2:1: not UTF-8 text; save the file as "CSV UTF-8"`},
 		"open quote":           {"node\n\"nsu=u;s=T\nnsu=u;s=U\n", nil, `t.csv:3:11: not CSV: extraneous or missing " in quoted-field`},
 		"one bad line": {"node,asset,sensor,unit,deadband,expect_every\nnsu=u;s=T,press,temp,Cel,0.5%,1s\nns=2;s=U,a,b,°C,\"0,5\",10\n", []configs.Tag{temp},
@@ -74,7 +77,7 @@ func TestCheckFilesReadsTagFiles(t *testing.T) {
 }
 
 func FuzzTagFile(f *testing.F) {
-	f.Add("node,asset,sensor,unit,deadband,expect_every\nnsu=u;s=T,press,temp,Cel,0.5%,1s\n")
+	f.Add("node,asset,sensor,unit,deadband,trigger,expect_every\nnsu=u;s=T,press,temp,Cel,0.5%,1s\n")
 	f.Add("node;sensor\n\"nsu=u;s=T\";x\n")
 	f.Add("\xef\xbb\xbf# c\nnode\n\"a\nb\"\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -74,6 +74,10 @@ func (s *session) addOPCUA(in *configs.Input) error {
 	return nil
 }
 
+var triggers = map[configs.Trigger]opcua.Trigger{
+	configs.TriggerStatusValue: opcua.StatusValue, configs.TriggerStatus: opcua.StatusOnly, configs.TriggerStatusValueTimestamp: opcua.StatusValueTimestamp,
+}
+
 // OPCUAConfig is what an OPC UA input is to its reader.
 func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 	o := in.OPCUA
@@ -89,12 +93,12 @@ func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 		n := &o.Nodes[i]
 		rule := opcua.Nodes{
 			Under: n.Under, Match: n.Match, Exclude: n.Exclude, Asset: n.Asset, AddNew: n.NewTags == configs.NewTagsAdd,
-			Deadband: opcua.Deadband(n.Deadband),
+			Deadband: opcua.Deadband(n.Deadband), Trigger: triggers[n.Trigger],
 		}
 		tags, err := n.TagList()
 		for _, t := range tags {
 			rule.Tags = append(rule.Tags, opcua.Tag{
-				Node: t.Node, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor, Unit: t.Unit, Deadband: opcua.Deadband(t.Deadband),
+				Node: t.Node, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor, Unit: t.Unit, Deadband: opcua.Deadband(t.Deadband), Trigger: triggers[t.Trigger],
 				Line: fmt.Sprintf("%s:%d", filepath.Base(n.Tags.String()), t.Line),
 			})
 		}

@@ -176,6 +176,7 @@ type browseNode struct {
 	Range   []string `json:"range,omitempty"`
 	Quality string   `json:"quality,omitempty"`
 	History bool     `json:"history,omitempty"`
+	Unread  string   `json:"unread,omitempty"` // why it is left out
 	Remark  string   `json:"remark,omitempty"`
 }
 
@@ -210,8 +211,52 @@ func look(ctx context.Context, cfg opcua.Config, f *serverFlags, depth int) (*br
 		v.Rule.Exclude = append(v.Rule.Exclude, proposeExclude(nodes)...)
 		v.Rule.Match = proposeMatch(nodes)
 	}
+	left := unreadNodes(nodes)
+	v.Rule.Exclude = append(v.Rule.Exclude, excludeNodes(nodes, left)...)
 	v.Chosen, v.Unread, err = visit.Choose(ctx, []opcua.Nodes{{Under: f.under, Match: v.Rule.Match, Exclude: v.Rule.Exclude}})
+	for _, n := range left {
+		v.Unread = append(v.Unread, opcua.Unread{Place: n.Place, Reason: "left out: " + n.Unread})
+	}
 	return v, err
+}
+
+// unreadNodes are the plant's variables that cannot be read.
+func unreadNodes(nodes []opcua.Node) (left []*opcua.Node) {
+	for i := range nodes {
+		if n := &nodes[i]; n.Unread != "" && !hidden(n.Path) {
+			left = append(left, n)
+		}
+	}
+	return left
+}
+
+// excludeNodes leaves out nodes: by their last name where every node of that name is
+// one of them, else by their path.
+func excludeNodes(nodes []opcua.Node, left []*opcua.Node) (exclude []string) {
+	named := func(n *opcua.Node) string { return n.Path[len(n.Path)-1] }
+	all, out := map[string]int{}, map[string]int{}
+	for i := range nodes {
+		if nodes[i].Variable {
+			all[named(&nodes[i])]++
+		}
+	}
+	for _, n := range left {
+		out[named(n)]++
+	}
+	for _, n := range left {
+		path := n.Path
+		if name := named(n); out[name] > 1 && out[name] == all[name] {
+			path = []string{"**", name}
+		}
+		levels := make([]string, len(path))
+		for i, level := range path {
+			levels[i] = strings.ReplaceAll(level, "/", "*") // a slash would begin another level
+		}
+		if e := strings.Join(levels, "/"); !slices.Contains(exclude, e) {
+			exclude = append(exclude, e)
+		}
+	}
+	return exclude
 }
 
 // Servers keep what is about themselves under names that begin with one of these.
@@ -255,7 +300,7 @@ func proposeMatch(nodes []opcua.Node) string {
 }
 
 func shownNode(n *opcua.Node) browseNode {
-	out := browseNode{Path: n.Path, Place: n.Place, Type: n.Type, Unit: n.Unit, History: n.History, Remark: n.Remark}
+	out := browseNode{Path: n.Path, Place: n.Place, Type: n.Type, Unit: n.Unit, History: n.History, Unread: n.Unread, Remark: n.Remark}
 	if !n.Variable {
 		return out
 	}

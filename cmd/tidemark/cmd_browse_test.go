@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidemark/configs"
+	"tidemark/gateway/opcua"
 	"tidemark/gateway/sim"
 )
 
@@ -59,10 +60,10 @@ func TestBrowse(t *testing.T) {
 	out = regexp.MustCompile(` +nsu=`).ReplaceAllString(out, "  nsu=") // columns as wide as the values happen to be
 	golden(t, "browse.txt", out)
 
-	want := `node,asset,device,sensor,unit,deadband,expect_every,alarm_after
-nsu=urn:tidemark:demo:controller;s=kiln-8.power,kiln-8,,power,kW,,,
-nsu=urn:tidemark:demo:controller;s=kiln-8.setpoint,kiln-8,,setpoint,Cel,,,
-nsu=urn:tidemark:demo:controller;s=kiln-8.temperature,kiln-8,,temperature,Cel,,,
+	want := `node,asset,device,sensor,unit,deadband,trigger,expect_every,alarm_after
+nsu=urn:tidemark:demo:controller;s=kiln-8.power,kiln-8,,power,kW,,,,
+nsu=urn:tidemark:demo:controller;s=kiln-8.setpoint,kiln-8,,setpoint,Cel,,,,
+nsu=urn:tidemark:demo:controller;s=kiln-8.temperature,kiln-8,,temperature,Cel,,,,
 `
 	file := browse(t, c, "--under", "nsu=urn:tidemark:demo:controller;s=Kilns", "--csv")
 	if d := cmp.Diff(want, file); d != "" {
@@ -127,5 +128,22 @@ func TestBrowseRefuses(t *testing.T) {
 func TestProposedExclude(t *testing.T) {
 	if hidden([]string{"a", "b_"}) || !hidden([]string{"a", "_b"}) || !hidden([]string{".a", "b"}) {
 		t.Error("names that begin with . _ or $ are about the server")
+	}
+}
+
+// What cannot be read is left out by its name where nothing else has it, by its path
+// where something has.
+func TestProposalLeavesOutWhatCannotBeRead(t *testing.T) {
+	node := func(unread string, path ...string) opcua.Node {
+		return opcua.Node{Path: path, Variable: true, Unread: unread}
+	}
+	nodes := []opcua.Node{
+		node("closed", "press", "image"), node("closed", "saw", "image"),
+		node("closed", "press", "speed"), node("", "saw", "speed"),
+		node("closed", "press", "a/b"), node("closed", "_System", "key"),
+	}
+	got := excludeNodes(nodes, unreadNodes(nodes))
+	if d := cmp.Diff([]string{"**/image", "press/speed", "press/a*b"}, got); d != "" {
+		t.Error(d)
 	}
 }

@@ -71,6 +71,9 @@ func nodeNotes(n *browseNode) string {
 	if n.History {
 		notes = append(notes, "history")
 	}
+	if n.Unread != "" {
+		notes = append(notes, "unreadable")
+	}
 	return strings.Join(notes, " ")
 }
 
@@ -85,9 +88,9 @@ func clipText(s string, most int) string {
 // as comments in it.
 func printTagFile(w io.Writer, v *browseView) error {
 	c := csv.NewWriter(w)
-	rows := [][]string{{"node", "asset", "device", "sensor", "unit", "deadband", "expect_every", "alarm_after"}}
+	rows := [][]string{{"node", "asset", "device", "sensor", "unit", "deadband", "trigger", "expect_every", "alarm_after"}}
 	for _, n := range v.Chosen {
-		rows = append(rows, []string{n.Place, n.Asset, n.Device, n.Sensor, n.Unit, "", "", ""})
+		rows = append(rows, []string{n.Place, n.Asset, n.Device, n.Sensor, n.Unit, "", "", "", ""})
 	}
 	if err := c.WriteAll(rows); err != nil {
 		return err

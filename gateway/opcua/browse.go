@@ -165,9 +165,9 @@ func explain(code ua.StatusCode) string {
 	case ua.StatusBadNodeIDInvalid:
 		return "the server does not take this node id (BadNodeIdInvalid); correct it (`tidemark browse` shows the ids)"
 	case ua.StatusBadUserAccessDenied, ua.StatusBadNotReadable:
-		return fmt.Sprintf("the login may not read it (%v); give it the right at the server", code)
+		return fmt.Sprintf("the login may not read it (%s); give it the right at the server", statusName(code))
 	case ua.StatusBadNoContinuationPoints:
 		return "the server has no continuation points left (BadNoContinuationPoints); close other clients' sessions, or raise its limit"
 	}
-	return fmt.Sprintf("the server answers %v", code)
+	return "the server answers " + statusName(code)
 }

@@ -78,6 +78,7 @@ type Nodes struct {
 	Faults []Unread
 	// Deadband holds for every node of the rule that has none of its own.
 	Deadband Deadband
+	Trigger  Trigger // likewise
 	// AddNew subscribes to nodes that appear later; else they are only reported.
 	AddNew bool
 }
@@ -90,6 +91,7 @@ type Tag struct {
 	Sensor   string // empty: as the server calls the node
 	Unit     string // UCUM; empty: the server's
 	Deadband Deadband
+	Trigger  Trigger
 	Line     string // where it stands, as tags.csv:12
 }
 
@@ -99,6 +101,17 @@ type Deadband struct {
 	Percent  float64 // of the node's EURange
 	Absolute float64
 }
+
+// Trigger is what must change for the server to send something (OPC UA Part 4
+// §7.22.2). The zero Trigger is that of the rule, and in the end StatusValue.
+type Trigger uint8
+
+// The triggers.
+const (
+	StatusValue          Trigger = iota + 1 // the status or the value
+	StatusOnly                              // the status
+	StatusValueTimestamp                    // the status, the value or the source timestamp
+)
 
 func (c Config) withDefaults() Config {
 	c.Publishing = cmp.Or(c.Publishing, time.Second)

@@ -81,7 +81,7 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 }
 
 // reject is something of a subscription that came and becomes no reading.
-func (sub *subscription) reject(at Instant, reason, detail string) reading.Reject {
+func (sub *subscription) reject(at reading.Instant, reason, detail string) reading.Reject {
 	return reading.Reject{Kind: reading.Malformed, Reason: reason, Detail: detail, Place: fmt.Sprintf("subscription %d", sub.id), IngestNS: at.WallNS}
 }
 

@@ -10,8 +10,11 @@ import (
 	"tidemark/reading"
 )
 
-// canReadHistory is the bit of an access level (Part 3 §8.57).
-const canReadHistory = 0x04
+// Bits of an access level (Part 3 §8.57).
+const (
+	canRead        = 0x01
+	canReadHistory = 0x04
+)
 
 // describe asks the server what the targets are: their type, their access, their
 // unit and range.
@@ -53,8 +56,8 @@ func (r *resolving) attributes(ctx context.Context) error {
 	for _, t := range r.targets {
 		add(t.node, ua.AttributeIDDataType, func(dv *ua.DataValue) { r.dataType(t, dv) })
 		add(t.node, ua.AttributeIDUserAccessLevel, func(dv *ua.DataValue) {
-			level, _ := value[byte](dv)
-			t.history = level&canReadHistory != 0
+			level, told := value[byte](dv)
+			t.history, t.closed = level&canReadHistory != 0, told && level&canRead == 0
 		})
 		if t.unnamed {
 			add(t.node, ua.AttributeIDBrowseName, func(dv *ua.DataValue) {

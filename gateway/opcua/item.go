@@ -41,6 +41,7 @@ type item struct {
 	unit   string         // UCUM; empty if not known
 
 	deadband Deadband
+	trigger  Trigger
 	history  bool // the server keeps this node's history
 
 	lifecycles []reading.Lifecycle   // of the asset, in order of FromNS

@@ -1,6 +1,7 @@
 package opcua
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ type target struct {
 	span     *ua.NodeID // its EURange
 	dataType *ua.NodeID
 	unread   string // why it is not read; empty: it is
+	closed   bool   // the server says that the login may not read its value
 	before   bool   // it was read before
 	unnamed  bool   // its sensor is called as the server calls the node
 }
@@ -128,7 +130,7 @@ func (r *resolving) tree(ctx context.Context, n int) error {
 	cut, err := rule.choose(ctx, r.c, &r.limits, start[0], func(node *ua.NodeID, path []string, s reading.Series) {
 		s.Input = r.input
 		r.targets = append(r.targets, &target{rule: n, path: path, item: item{
-			node: node, place: r.uris.place(node), series: s, deadband: rule.Deadband,
+			node: node, place: r.uris.place(node), series: s, deadband: rule.Deadband, trigger: rule.Trigger,
 		}})
 	})
 	var gone errNotThere
@@ -159,12 +161,9 @@ func (r *resolving) file(ctx context.Context, n int) error {
 			r.report(t.Node, unreachable(faults[i])+" ("+t.Line+")")
 			continue
 		}
-		deadband := t.Deadband
-		if deadband == (Deadband{}) {
-			deadband = rule.Deadband
-		}
+		deadband := cmp.Or(t.Deadband, rule.Deadband)
 		r.targets = append(r.targets, &target{rule: n, named: t.Line, unnamed: t.Sensor == "", item: item{
-			node: nodes[i], place: r.uris.place(nodes[i]), deadband: deadband, unit: t.Unit,
+			node: nodes[i], place: r.uris.place(nodes[i]), deadband: deadband, trigger: cmp.Or(t.Trigger, rule.Trigger), unit: t.Unit,
 			series: reading.Series{Input: r.input, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor},
 		}})
 	}

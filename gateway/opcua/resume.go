@@ -272,7 +272,7 @@ func planSum(cfg Config, items []item) uint64 {
 	fmt.Fprintf(h, "%v %v %v\n", cfg.Sampling, cfg.Publishing, perSubscription)
 	for i := range items {
 		it := &items[i]
-		fmt.Fprintf(h, "%v %q %q %v\n", it.node, it.place, it.series, it.deadband)
+		fmt.Fprintf(h, "%v %q %q %v %v\n", it.node, it.place, it.series, it.deadband, it.trigger)
 	}
 	return max(h.Sum64(), 1) // 0 is that of a plan which nobody can take over
 }

@@ -59,6 +59,7 @@ func (n *spaceNode) refer(to *spaceNode, reference uint32) {
 	n.below = append(n.below, &ua.ReferenceDescription{
 		NodeID: &ua.ExpandedNodeID{NodeID: to.id}, ReferenceTypeID: ua.NewNumericNodeID(0, reference), IsForward: true,
 		BrowseName: &ua.QualifiedName{NamespaceIndex: to.id.Namespace(), Name: to.name}, NodeClass: to.class,
+		DisplayName: ua.NewLocalizedText(to.name), TypeDefinition: &ua.ExpandedNodeID{NodeID: ua.NewTwoByteNodeID(0)},
 	})
 }
 

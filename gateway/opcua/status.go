@@ -3,6 +3,7 @@ package opcua
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gopcua/opcua/ua"
 
@@ -68,7 +69,7 @@ type Unread struct {
 // statusName returns the name that the specification gives a status code.
 func statusName(s ua.StatusCode) string {
 	if d, ok := ua.StatusCodes[s]; ok {
-		return d.Name
+		return strings.TrimPrefix(d.Name, "Status")
 	}
 	return s.Error()
 }

@@ -129,10 +129,10 @@ func (r *Reader) monitorSome(ctx context.Context, c caller, sub *subscription, i
 	var again []*ua.MonitoredItemCreateRequest
 	var of []*monitored
 	for i, res := range results {
-		if m := items[i]; m.deadband != (Deadband{}) && refusesFilter(res.StatusCode) {
+		if m := items[i]; reqs[i].RequestedParameters.Filter != nil && refusesFilter(res.StatusCode) {
 			reqs[i].RequestedParameters.Filter = nil
 			again, of = append(again, reqs[i]), append(of, m)
-			m.remark = fmt.Sprintf("the server refuses its deadband (%s), so every change is taken: a deadband in percent needs the node's EURange, and any deadband a number", statusName(res.StatusCode))
+			m.remark = fmt.Sprintf("the server refuses its deadband or trigger (%s), so each change of status or value is taken: a deadband in percent needs the node's EURange, and any deadband a number", statusName(res.StatusCode))
 			continue
 		}
 		sub.created(items[i], res)
@@ -159,17 +159,27 @@ func (r *Reader) wanted(m *monitored, handle uint32, p pace) *ua.MonitoredItemCr
 			QueueSize: queueFor(r.cfg.Sampling, p.publishing), DiscardOldest: true,
 		},
 	}
-	filter := ua.DataChangeFilter{Trigger: ua.DataChangeTriggerStatusValue}
+	filter := ua.DataChangeFilter{Trigger: m.trigger.code()}
 	switch d := m.deadband; {
 	case d.Percent > 0:
 		filter.DeadbandType, filter.DeadbandValue = uint32(ua.DeadbandTypePercent), d.Percent
 	case d.Absolute > 0:
 		filter.DeadbandType, filter.DeadbandValue = uint32(ua.DeadbandTypeAbsolute), d.Absolute
-	default:
+	case filter.Trigger == ua.DataChangeTriggerStatusValue:
 		return req // the same without the risk that a server knows no filters
 	}
 	req.RequestedParameters.Filter = ua.NewExtensionObject(&filter)
 	return req
+}
+
+func (t Trigger) code() ua.DataChangeTrigger {
+	switch t {
+	case StatusOnly:
+		return ua.DataChangeTriggerStatus
+	case StatusValueTimestamp:
+		return ua.DataChangeTriggerStatusValueTimestamp
+	}
+	return ua.DataChangeTriggerStatusValue
 }
 
 // created takes in what the server made of the request.

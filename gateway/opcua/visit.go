@@ -52,7 +52,8 @@ type Node struct {
 	Value   reading.Value // the first, where it has parts
 	Parts   int           // readings that its value gives
 	Level   reading.Level
-	Remark  string // why it cannot be read, or what is odd about it
+	Unread  string // why it cannot be read; empty: it can
+	Remark  string // what is odd about it though it can
 }
 
 // Tree returns the nodes below a node, in order of their paths, at most depth
@@ -103,7 +104,7 @@ func (v *Visit) describe(ctx context.Context, r *resolving, at map[*target]*Node
 	var ids []*ua.ReadValueID
 	for _, t := range r.targets {
 		n := at[t]
-		n.Unit, n.History, n.Remark = t.unit, t.history, t.unread
+		n.Unit, n.History, n.Unread = t.unit, t.history, t.unread
 		if t.dataType != nil {
 			n.Type = types[t.dataType.String()]
 		}
@@ -121,7 +122,7 @@ func (v *Visit) describe(ctx context.Context, r *resolving, at map[*target]*Node
 		remarks[p.place] = p.detail
 	}
 	for _, t := range r.targets {
-		at[t].Remark = cmp.Or(at[t].Remark, remarks[t.place])
+		at[t].Remark = remarks[t.place]
 		at[t].say(t, values[0], v.clk.Now())
 		values = values[1:]
 		if t.span != nil {
@@ -142,9 +143,30 @@ func (n *Node) say(t *target, dv *ua.DataValue, now reading.Instant) {
 	if n.Parts > 0 {
 		n.Value, n.Level = p.Readings[0].Value, p.Readings[0].Quality.Level
 	}
-	if len(p.Rejects) > 0 && n.Remark == "" {
-		n.Remark = p.Rejects[0].Detail
+	n.Unread = cmp.Or(n.Unread, unreadable(t, dv))
+	switch {
+	case len(p.Rejects) == 0:
+	case n.Parts == 0:
+		n.Unread = cmp.Or(n.Unread, p.Rejects[0].Detail)
+	default:
+		n.Remark = cmp.Or(n.Remark, p.Rejects[0].Detail)
 	}
+}
+
+// unreadable says why a node has no value for this login, and will have none. A device
+// that is away, or a value that is not there yet, is no reason; nor is an access level
+// that forbids what the server does all the same.
+func unreadable(t *target, dv *ua.DataValue) string {
+	switch {
+	case severity(dv.Status) != bad:
+		return ""
+	case t.closed:
+		return explain(ua.StatusBadNotReadable)
+	case dv.Status == ua.StatusBadNotReadable, dv.Status == ua.StatusBadUserAccessDenied,
+		dv.Status == ua.StatusBadAttributeIDInvalid, dv.Status == ua.StatusBadNodeIDUnknown, dv.Status == ua.StatusBadNotSupported:
+		return explain(dv.Status)
+	}
+	return ""
 }
 
 // typeNames returns what the server calls the data types of the targets.

@@ -3,13 +3,30 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"tidemark/gateway"
 	"tidemark/test/process"
 )
+
+// outageLength is how long the server's outages with and without history last: a few
+// windows, or what TIDEMARK_OUTAGE says, such as 10m.
+func outageLength(t *testing.T) time.Duration {
+	t.Helper()
+	said := os.Getenv("TIDEMARK_OUTAGE")
+	if said == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
 
 // historyWindowMS is the windows' length, wide enough for a clock that a restart has
 // not measured yet.
@@ -28,7 +45,7 @@ func TestOutageWithHistory(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			begin(t)
-			p := newPlant(t, "--counters", "1")
+			p := newPlant(t, "--counters", "1", "--history-every", "50")
 			times := newTimeServers(t, 3)
 			times.start(t)
 			l := newLineWith(t, historyFeature(times), p.endpoint, "security: none\nsampling: 0s\npublishing: 500ms",
@@ -41,10 +58,10 @@ func TestOutageWithHistory(t *testing.T) {
 			if c.lost {
 				p.do(map[string]any{"do": "closeSessions"}, nil)
 			}
-			time.Sleep(20 * time.Second) // away for more than two windows
+			time.Sleep(outageLength(t)) // more than two windows
 			l.Start()
 			back := time.Now()
-			process.Eventually(t, 60*time.Second, func() error { return l.newer("h0", back.Add(2*historyWindowMS*time.Millisecond)) })
+			process.Eventually(t, 60*time.Second+outageLength(t), func() error { return l.newer("h0", back.Add(2*historyWindowMS*time.Millisecond)) })
 			p.do(map[string]any{"do": "pause"}, nil)
 			led := l.close()
 			if missing := led.sound(); missing > 0 || len(led.gaps) > 0 {
@@ -57,6 +74,20 @@ func TestOutageWithHistory(t *testing.T) {
 			l.windowsComplete(led)
 		})
 	}
+}
+
+// TestOutageWithoutHistory: what the server's queues do not hold of an outage is a gap
+// record, and what they hold is there.
+func TestOutageWithoutHistory(t *testing.T) {
+	begin(t)
+	p := newPlant(t, "--counters", "1", "--every", "50")
+	l := startCounters(t, p)
+	p.away()
+	l.awaits(20*time.Second, func(r *gateway.ReaderStatus) bool { return r.State == "waiting" })
+	time.Sleep(outageLength(t))
+	p.back()
+	l.awaits(60*time.Second, connected)
+	l.finish(p).sound()
 }
 
 func historyFeature(times *timeServers) string {

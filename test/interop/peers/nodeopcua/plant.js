@@ -78,7 +78,7 @@ function counters(plant, root, { counters: count, every: interval }) {
   every(plant, interval, (n) => all.forEach((v) => assign(v, DataType.UInt32, n)));
 }
 
-function history(plant, root, { past }) {
+function history(plant, root, { past, historyEvery }) {
   const parent = folder(plant, root, "History");
   const all = Array.from({ length: 5 }, (_, i) => variable(plant, parent, `h${i}`, `History.h${i}`, "Double", 0));
   for (const v of all) {
@@ -93,7 +93,7 @@ function history(plant, root, { past }) {
       historian.push(new DataValue({ value: new Variant({ dataType: DataType.Double, value: s - past }), statusCode: StatusCodes.Good, sourceTimestamp: at, serverTimestamp: at }));
     }
   }
-  every(plant, 1000, (n) => all.forEach((v) => assign(v, DataType.Double, n)));
+  every(plant, historyEvery, (n) => all.forEach((v) => assign(v, DataType.Double, n)));
 }
 
 // extremes of every scalar type: what a reader must not round.

@@ -2,6 +2,7 @@
 //
 //   node server.js [--port N] [--dir DIR] [--swap] [--strict] [--certificate PEM --key PEM]
 //                  [--counters N] [--every MS] [--many N] [--many-every MS] [--past SECONDS]
+//                  [--history-every MS]
 //
 // When it serves it prints one line, {"ready":true,"endpoint":…,"namespaces":…}. From
 // then on each line on stdin is a command, {"do":"cut"}, answered by a line on stdout,
@@ -28,6 +29,7 @@ const { values: options } = parseArgs({
     many: { type: "string", default: "0" },
     "many-every": { type: "string", default: "1000" },
     past: { type: "string", default: "60" }, // s of history before the start
+    "history-every": { type: "string", default: "1000" }, // ms between two values that are kept
   },
 });
 
@@ -78,6 +80,7 @@ async function main() {
     many: Number(options.many),
     manyEvery: Number(options["many-every"]),
     past: Number(options.past),
+    historyEvery: Number(options["history-every"]),
   });
   await server.start();
   const port = server.endpoints[0].port;
