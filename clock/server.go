@@ -9,7 +9,6 @@ import (
 // guards it.
 type server struct {
 	address string
-	loop    bool
 	// own is an interval that the server asked for (RATE), 0 if it did not.
 	own     time.Duration
 	notTill int64 // CLOCK_BOOTTIME before which it is left alone
@@ -28,7 +27,7 @@ type server struct {
 }
 
 func newServer(address string) *server {
-	return &server{address: address, loop: isLoopback(address), verdict: "not_asked", faults: make(map[fault]int64)}
+	return &server{address: address, verdict: "not_asked", faults: make(map[fault]int64)}
 }
 
 // take records the outcome of one query at bootNS. The servers are polled at

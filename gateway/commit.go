@@ -254,10 +254,10 @@ func msToNS(ms int64) int64 {
 	return ms * 1e6
 }
 
-// evidenceUndeliverable is the kind of evidence that is an outbox record no broker
-// would take, evidenceUnsent such a reading. The other kinds are those of
-// emissions.
+// Kinds of evidence beside those of emissions.
 const (
-	evidenceUndeliverable byte = 128
-	evidenceUnsent        byte = 129
+	evidenceUndeliverable byte = 128 + iota // an outbox record that no broker would take
+	evidenceReject                          // an event's record about received data that became no reading
+	evidenceRange                           // an event's record about a range of blocks with quarantined readings
+	evidenceUnsent                          // a reading that no broker would take
 )

@@ -54,10 +54,6 @@ func (f floods) whole(r *reading.Reading, block uint64, nowMS int64) bool {
 	return false
 }
 
-// evidenceRange is the kind of evidence that is an event's record about a range of
-// blocks with quarantined readings.
-const evidenceRange byte = 130
-
 // sweepFloods makes a record of each flood whose minute is over.
 func (p *pipeline) sweepFloods() {
 	nowMS := p.clk.Now().GatewayMS

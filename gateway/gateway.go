@@ -47,13 +47,13 @@ type setAside struct {
 	kept         *buffer.Salvaged // what the store in its place was given
 }
 
-// New checks that the configuration can be run here and prepares the gateway.
-func New(cfg *configs.Config, o Options) (*Gateway, error) {
+// New prepares a gateway. Nothing is opened before Run.
+func New(cfg *configs.Config, o Options) *Gateway {
 	g := &Gateway{cfg: cfg, opts: o, log: o.Log}
 	if o.Rejected != nil {
 		g.reject(o.Rejected)
 	}
-	return g, nil
+	return g
 }
 
 // IsStorage reports whether err is a fault of the store.

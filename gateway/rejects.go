@@ -76,10 +76,6 @@ func (l *rejectLog) ripe(nowMS int64) (ks []rejectKey) {
 	return ks
 }
 
-// evidenceReject is the kind of evidence that is an event's record about received
-// data that became no reading.
-const evidenceReject byte = 129
-
 // countReject counts a reject and leaves of it what is due.
 func (p *pipeline) countReject(j *rejected) {
 	p.ledger.Counts.reject(j.input, &j.Reject)

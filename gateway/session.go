@@ -90,6 +90,9 @@ func (s *session) build(opened *buffer.Opened) error {
 	}
 	s.log.Info().Uint64("block", rec.seq).Int("stepped_readings", rec.readings).
 		Dur("took_ms", time.Duration(s.clk.Now().BootNS-begin)).Msg("store open, engine recovered")
+	if opened.Torn {
+		s.log.Warn().Msg("one of the store file's two beginnings was damaged, as a power cut in the middle of a commit leaves it, and the other was taken; unless there was one, look at the disk")
+	}
 	if opened.SetAside != "" {
 		s.pipe.noteSetAside(setAside{opened.SetAside, opened.Reason, opened.Kept})
 	}

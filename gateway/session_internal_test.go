@@ -71,11 +71,7 @@ func benchGateway(t *testing.T, store, trust string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(cfg, Options{Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return New(cfg, Options{Log: zerolog.Nop()})
 }
 
 // start opens a session and runs its pipeline and clock.

@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"tidemark/configs"
 )
 
@@ -27,14 +25,13 @@ func SocketPath(store string) string {
 type socket struct {
 	ln   net.Listener
 	path string
-	log  zerolog.Logger
 	mux  *http.ServeMux
 }
 
 // newSocket listens. The store of the same name is locked by this process, so a
 // socket that is there already was left behind by one that is gone.
 func newSocket(s *session) (*socket, error) {
-	k := &socket{path: SocketPath(s.cfg.Store.Path.String()), log: s.log, mux: http.NewServeMux()}
+	k := &socket{path: SocketPath(s.cfg.Store.Path.String()), mux: http.NewServeMux()}
 	if err := os.Remove(k.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot clear the socket of an earlier run: %w", err)
 	}

@@ -40,11 +40,8 @@ readers have started, and logs JSON; on a terminal it logs for people.`,
 				return &exitError{exitUsage, err}
 			}
 			boundMemory()
-			g, err := gateway.New(cfg, gateway.Options{Log: log, Version: version, Notify: true, Rejected: rejected,
+			g := gateway.New(cfg, gateway.Options{Log: log, Version: version, Notify: true, Rejected: rejected,
 				Load: func() (*configs.Config, error) { return configs.Load(file) }})
-			if err != nil {
-				return &exitError{exitUsage, err}
-			}
 			defer reloadOnHangup(g)()
 			if err := g.Run(cmd.Context()); err != nil {
 				if gateway.IsStorage(err) {

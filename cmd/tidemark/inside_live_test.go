@@ -87,10 +87,7 @@ func newPlant(t *testing.T) *plant {
 		t.Fatal(err)
 	}
 	p.socket = gateway.SocketPath(cfg.Store.Path.String())
-	g, err := gateway.New(cfg, gateway.Options{Log: zerolog.Nop(), Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := gateway.New(cfg, gateway.Options{Log: zerolog.Nop(), Version: "test"})
 	brokerCtx, stopBroker := context.WithCancel(context.Background())
 	ctx, stopGateway := context.WithCancel(context.Background())
 	var served sync.WaitGroup

@@ -108,7 +108,7 @@ func newFormat(s *subscription, edges *edges) format {
 	case SenML:
 		return &senmlFormat{}
 	case Sparkplug:
-		return &sparkplugFormat{sub: s, edges: edges}
+		return &sparkplugFormat{edges}
 	}
 	return newJSONFormat(s)
 }

@@ -18,10 +18,7 @@ import (
 //
 // A birth's values are the state of things, not new measurements: Initial. A death
 // idles the device, or the node with all its devices.
-type sparkplugFormat struct {
-	sub   *subscription
-	edges *edges
-}
+type sparkplugFormat struct{ edges *edges }
 
 func (s *subscription) declareSparkplug() error {
 	if s.declared() {
