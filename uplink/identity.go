@@ -47,13 +47,7 @@ func (c *Encoder) emissionID(e *windowing.Emission, known *memo) [updateIDLen]by
 	}
 	h := c.newID(known.room[:0], kind)
 	if e.Kind != windowing.EmitQuarantine && e.Kind != windowing.EmitDuplicate {
-		h.str(e.Asset)
-		h.str(e.Lifecycle)
-		h.str(e.Sensor)
-		h.str(e.Feature.Name)
-		h.num(uint64(e.Feature.Version))
-		h.num(uint64(e.StartMS))
-		h.num(uint64(e.EndMS))
+		h.window(e)
 		h.num(uint64(e.Revision))
 	}
 	if isReading(e.Kind) {
@@ -69,6 +63,17 @@ func (c *Encoder) emissionID(e *windowing.Emission, known *memo) [updateIDLen]by
 	}
 	known.room = h.b
 	return h.sum()
+}
+
+// window adds the key of a window, without the gateway.
+func (h *idHash) window(e *windowing.Emission) {
+	h.str(e.Asset)
+	h.str(e.Lifecycle)
+	h.str(e.Sensor)
+	h.str(e.Feature.Name)
+	h.num(uint64(e.Feature.Version))
+	h.num(uint64(e.StartMS))
+	h.num(uint64(e.EndMS))
 }
 
 // reading adds what tells one reading from another: who sent it, its identity,

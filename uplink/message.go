@@ -142,20 +142,11 @@ func (c *Encoder) definition(m *Message, data []byte) error {
 func (c *Encoder) embed(m *Message, kind string, data []byte, s *stored) {
 	h := c.newID(nil, kind)
 	h.str(string(data))
-	m.head = head{kind: kind, updateID: h.sum(), clock: parseClockState(s.Clock.State)}
+	m.head = head{kind: kind, updateID: h.sum(), clock: reading.ParseClockState(s.Clock.State)}
 	o := object{append(m.Payload, '{')}
 	c.head(&o, &m.head)
 	o.b = append(o.b, ',')
 	m.Payload = append(o.b, data[bytes.IndexByte(data, '{')+1:]...)
-}
-
-func parseClockState(name string) reading.ClockState {
-	for s := reading.ClockUnknown; s <= reading.ClockUnreliable; s++ {
-		if s.String() == name {
-			return s
-		}
-	}
-	return reading.ClockUnknown
 }
 
 // statusMessage says on the status topic whether the gateway is connected.

@@ -50,12 +50,6 @@ func (c *Encoder) AppendReconciled(dst []byte, v *View, e *windowing.Emission, p
 func (c *Encoder) reconciledID(v *View, e *windowing.Emission) [updateIDLen]byte {
 	h := c.newID(nil, typeReconciled)
 	h.str(v.Name)
-	h.str(e.Asset)
-	h.str(e.Lifecycle)
-	h.str(e.Sensor)
-	h.str(e.Feature.Name)
-	h.num(uint64(e.Feature.Version))
-	h.num(uint64(e.StartMS))
-	h.num(uint64(e.EndMS))
+	h.window(e)
 	return h.sum()
 }

@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -165,20 +166,13 @@ func New(cfg Config, src Source, enc Encoder, log zerolog.Logger) (*Uplink, erro
 }
 
 func (c *Config) setDefaults() {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&c.KeepAlive, 20*time.Second)
-	set(&c.ConnectTimeout, 10*time.Second)
-	set(&c.AckTimeout, 20*time.Second)
-	set(&c.BackoffMin, 500*time.Millisecond)
-	set(&c.BackoffMax, time.Minute)
-	set(&c.DrainTimeout, 5*time.Second)
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = 2048
-	}
+	c.KeepAlive = cmp.Or(c.KeepAlive, 20*time.Second)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 10*time.Second)
+	c.AckTimeout = cmp.Or(c.AckTimeout, 20*time.Second)
+	c.BackoffMin = cmp.Or(c.BackoffMin, 500*time.Millisecond)
+	c.BackoffMax = cmp.Or(c.BackoffMax, time.Minute)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 5*time.Second)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 2048)
 	if c.SetAside == nil {
 		c.SetAside = func(SetAside) {}
 	}
