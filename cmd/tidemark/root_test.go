@@ -29,7 +29,7 @@ func TestUsage(t *testing.T) {
 		if code != x.code || strings.TrimSpace(errOut.String()) != x.errOut || (out.Len() == 0) != (x.errOut != "") {
 			t.Errorf("%q: exit %d, %q, %q", x.args, code, out.String(), errOut.String())
 		}
-		if x.errOut == "" && !strings.Contains(out.String(), "Available Commands") {
+		if x.errOut == "" && !strings.Contains(out.String(), "Look into it:") {
 			t.Errorf("%q: %s", x.args, out.String())
 		}
 	}
