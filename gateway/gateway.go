@@ -36,8 +36,10 @@ type Gateway struct {
 	log  zerolog.Logger
 	now  atomic.Pointer[session]
 
-	aside setAside // a store that the last session could not use
-	trend trend    // of the clock
+	aside   setAside // a store that the last session could not use
+	trend   trend    // of the clock
+	health  *health
+	results *results
 	reload
 }
 
@@ -49,7 +51,7 @@ type setAside struct {
 
 // New prepares a gateway. Nothing is opened before Run.
 func New(cfg *configs.Config, o Options) *Gateway {
-	g := &Gateway{cfg: cfg, opts: o, log: o.Log}
+	g := &Gateway{cfg: cfg, opts: o, log: o.Log, health: newHealth(o.Log), results: newResults()}
 	if o.Rejected != nil {
 		g.reject(o.Rejected)
 	}

@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -14,15 +17,32 @@ import (
 
 // health gathers what speaks against trusting the gateway, for the status, the
 // log and the watchdog. A fault is logged when it comes and when it goes, never
-// in between. All methods may be called from anywhere.
+// in between. It outlives the sessions: what was wrong before a reload and still is
+// has been so since then. All methods may be called from anywhere.
 type health struct {
 	log   zerolog.Logger
 	beats atomic.Uint64 // rises whenever the pipeline has looked at its work
 
 	mu     sync.Mutex
+	clk    *clock.Clock // of this session
 	faults map[string]Fault
-	now    func() (gatewayMS, wallNS int64)
+	turned turn // to the verdict of now
+
+	// Of the session before, until this one has settled.
+	old       map[string]Fault
+	before    turn
+	settledMS int64 // gateway time
 }
+
+// turn is when the verdict became what it is.
+type turn struct {
+	degraded bool
+	since    string
+}
+
+// settleMS is what a session may take to find its connections again. What looks
+// as before within that time has not changed.
+const settleMS = 60_000
 
 // Fault is one thing that is wrong now.
 type Fault struct {
@@ -33,26 +53,71 @@ type Fault struct {
 	gatewayMS int64
 }
 
+func newHealth(log zerolog.Logger) *health { return &health{log: log, faults: map[string]Fault{}} }
+
+// begin takes in a session, whose clock goes on where the last one's stood.
+func (h *health) begin(clk *clock.Clock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clk = clk
+	now := clk.Now()
+	h.settledMS = now.GatewayMS + settleMS
+	h.before = h.turned
+	if h.turned.degraded || h.turned.since == "" {
+		h.turned = turn{since: history.Time(now.WallNS)}
+	}
+	h.old, h.faults = h.faults, map[string]Fault{}
+}
+
 func (h *health) progress() { h.beats.Add(1) }
 
 // set records or, with an empty detail, clears the fault called name.
 func (h *health) set(name, detail string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	old, was := h.faults[name]
-	switch {
-	case detail == "" && was:
-		delete(h.faults, name)
-		gw, _ := h.now()
-		h.log.Info().Str("fault", name).Int64("lasted_ms", gw-old.gatewayMS).Msg("recovered")
-	case detail != "" && !was:
-		gw, wall := h.now()
-		h.faults[name] = Fault{Name: name, Detail: detail, Since: history.Time(wall), gatewayMS: gw}
-		h.log.Warn().Str("fault", name).Msg(detail)
-	case detail != "" && old.Detail != detail:
-		old.Detail = detail
-		h.faults[name] = old
+	now := h.clk.Now()
+	if h.old != nil && now.GatewayMS > h.settledMS {
+		h.settle()
 	}
+	was, is := h.faults[name]
+	switch {
+	case detail == "" && is:
+		delete(h.faults, name)
+		h.log.Info().Str("fault", name).Int64("lasted_ms", now.GatewayMS-was.gatewayMS).Msg("recovered")
+	case detail != "" && is:
+		was.Detail = detail
+		h.faults[name] = was
+	case detail != "":
+		f, before := h.old[name]
+		if !before {
+			f = Fault{Name: name, Since: history.Time(now.WallNS), gatewayMS: now.GatewayMS}
+			h.log.Warn().Str("fault", name).Msg(detail)
+		}
+		f.Detail = detail
+		h.faults[name] = f
+		delete(h.old, name)
+	}
+	if degraded := len(h.faults) > 0; degraded != h.turned.degraded {
+		h.turned = turn{degraded, history.Time(now.WallNS)}
+		if h.old != nil && degraded == h.before.degraded && h.before.since != "" {
+			h.turned = h.before
+		}
+	}
+}
+
+// settle forgets the session before.
+func (h *health) settle() {
+	for name := range h.old {
+		h.log.Info().Str("fault", name).Msg("recovered: it did not come again after the reload")
+	}
+	h.old = nil
+}
+
+// verdict is whether the gateway is degraded, and since when.
+func (h *health) verdict() turn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.turned
 }
 
 // full records whether the store refuses to take more.
@@ -73,32 +138,37 @@ func (h *health) throttled(on bool) {
 	h.set("write budget", "commits wait for store.daily_budget; raise it or lower the rate of readings")
 }
 
-// list returns the faults, the oldest first.
+// severity is the order of faults by where they are, the worst first: nothing is
+// taken, nothing is windowed, something is missing, something waits.
+var severity = []string{"disk", "store", "clock", "input", "source clocks", "feature", "times", "disk space", "uplink", "configuration", "precision", "write budget"}
+
+func (f *Fault) rank() int {
+	first, _, _ := strings.Cut(f.Name, " ")
+	if i := slices.Index(severity, f.Name); i >= 0 {
+		return i
+	}
+	return slices.Index(severity, first)
+}
+
+// list returns the faults, the worst first, and of equals the oldest.
 func (h *health) list() []Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := make([]Fault, 0, len(h.faults))
-	for _, f := range h.faults {
-		out = append(out, f)
-	}
+	out := slices.Collect(maps.Values(h.faults))
 	slices.SortFunc(out, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.gatewayMS, b.gatewayMS), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.gatewayMS, b.gatewayMS), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-// verdict is one line: trustworthy, or degraded and by what.
-func (h *health) verdict() string {
+// line is the verdict in one line: trustworthy, or degraded and by what.
+func (h *health) line() string {
 	faults := h.list()
-	if len(faults) == 0 {
+	switch len(faults) {
+	case 0:
 		return "trustworthy"
+	case 1:
+		return "degraded: " + faults[0].Name + ": " + faults[0].Detail
 	}
-	return "degraded: " + faults[0].Name + ": " + faults[0].Detail
-}
-
-func newHealth(log zerolog.Logger, clk *clock.Clock) *health {
-	return &health{log: log, faults: map[string]Fault{}, now: func() (int64, int64) {
-		inst := clk.Now()
-		return inst.GatewayMS, inst.WallNS
-	}}
+	return fmt.Sprintf("degraded: %s, and %d more: %s", faults[0].Name, len(faults)-1, faults[0].Detail)
 }

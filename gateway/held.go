@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"tidemark/buffer"
-	"tidemark/clock"
 	"tidemark/history"
 	"tidemark/reading"
 )
@@ -68,17 +67,4 @@ func (s *session) lookAtHeld(ctx context.Context, o *[2]oldest) (h HeldOldest, e
 	}
 	h.Quarantine, err = o[1].find(s.store, quarantine, reading.Quarantine)
 	return h, err
-}
-
-// nextSteps is what to do about each reason for which something is in quarantine.
-func nextSteps(inputs []InputStatus) map[string]string {
-	steps := map[string]string{}
-	for r := reading.SourceDeclaredBad; r <= reading.EngineFault; r++ {
-		for i := range inputs {
-			if inputs[i].Quarantine[r.String()] > 0 {
-				steps[r.String()] = clock.NextStep(r)
-			}
-		}
-	}
-	return steps
 }

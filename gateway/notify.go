@@ -64,7 +64,7 @@ func (n *notifier) watch(ctx context.Context) error {
 			n.say(daemon.SdNotifyWatchdog)
 		}
 		n.look()
-		if v := n.health.verdict(); v != told {
+		if v := n.health.line(); v != told {
 			told = v
 			n.say("STATUS=" + v)
 		}

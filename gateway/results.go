@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"tidemark/configs"
 	"tidemark/reading"
 	"tidemark/windowing"
 )
@@ -17,6 +18,8 @@ type results struct {
 	keys map[resultKey]*keyResults // under mu
 	more uint64                    // under mu; results of keys that had no room
 
+	generation uint64 // under mu; in force when the session began
+
 	staged []stagedResult // the pipeline's
 }
 
@@ -27,6 +30,21 @@ const (
 )
 
 func newResults() *results { return &results{keys: map[resultKey]*keyResults{}} }
+
+// begin forgets what a session with that configuration no longer makes, and
+// everything if it numbers revisions anew.
+func (rs *results) begin(c *configs.Config, generation uint64) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.staged = rs.staged[:0]
+	for k := range rs.keys {
+		made := slices.ContainsFunc(c.Features, func(f configs.Feature) bool { return f.Name == k.feature })
+		if !made || rs.generation != 0 && generation != rs.generation {
+			delete(rs.keys, k)
+		}
+	}
+	rs.generation = generation
+}
 
 type resultKey struct{ feature, asset, lifecycle, sensor string }
 
@@ -58,8 +76,8 @@ type KeyResults struct {
 type WindowResult struct {
 	StartMS  int64  `json:"start_ms"`
 	EndMS    int64  `json:"end_ms"`
-	Revision uint32 `json:"revision"` // 0: closed without a result
-	Status   string `json:"status"`   // provisional, corrected, closed
+	Revision uint32 `json:"revision"` // 0: without a result
+	Status   string `json:"status"`   // waiting, provisional, corrected, closed
 	// Value is a number, boolean or text, null if the statistic is missing.
 	Value    json.RawMessage `json:"value"`
 	Observed int64           `json:"observed"`
@@ -170,27 +188,57 @@ func (k *keyResults) window(startMS, endMS int64) *WindowResult {
 		k.windows = slices.Delete(k.windows, 0, 1)
 		i--
 	}
-	k.windows = slices.Insert(k.windows, i, WindowResult{StartMS: startMS, EndMS: endMS, Expected: -1, Status: "waiting"})
+	// Of a window that nothing was said of, the first that is said is that it is over.
+	k.windows = slices.Insert(k.windows, i, WindowResult{StartMS: startMS, EndMS: endMS, Expected: -1, Status: "closed"})
 	return &k.windows[i]
 }
 
-// list returns a copy, in the order of the names, and how many results had no room.
-func (rs *results) list() ([]KeyResults, uint64) {
+// waiting are the open windows that have no result yet, of as many keys as are
+// remembered.
+func waiting(e *windowing.Engine) map[resultKey][]WindowResult {
+	keys := map[resultKey][]WindowResult{}
+	e.Open(func(f windowing.FeatureID, asset, lifecycle, sensor string, open []windowing.OpenWindow) bool {
+		key := resultKey{f.Name, asset, lifecycle, sensor}
+		for _, w := range open {
+			if w.Results == 0 {
+				keys[key] = append(keys[key], WindowResult{StartMS: w.StartMS, EndMS: w.EndMS, Expected: -1, Status: "waiting"})
+			}
+		}
+		return len(keys) < resultKeys
+	})
+	return keys
+}
+
+// list returns a copy with the windows that wait, in the order of the names, and
+// how many results had no room.
+func (rs *results) list(waiting map[resultKey][]WindowResult) ([]KeyResults, uint64) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	out := make([]KeyResults, 0, len(rs.keys))
 	for name, k := range rs.keys {
-		windows := slices.Clone(k.windows)
-		for i := range windows {
-			windows[i].Value = windows[i].value.AppendJSON(nil)
+		out = append(out, k.show(name, waiting[name]))
+	}
+	for name, windows := range waiting {
+		if rs.keys[name] == nil {
+			out = append(out, (&keyResults{}).show(name, windows))
 		}
-		out = append(out, KeyResults{
-			Feature: name.feature, Asset: name.asset, Lifecycle: name.lifecycle, Sensor: name.sensor,
-			Function: k.function, Unit: k.unit, Windows: windows,
-		})
 	}
 	slices.SortFunc(out, func(a, b KeyResults) int {
 		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.Asset, b.Asset), cmp.Compare(a.Sensor, b.Sensor), cmp.Compare(a.Lifecycle, b.Lifecycle))
 	})
 	return out, rs.more
+}
+
+// show returns a copy with the windows that wait.
+func (k *keyResults) show(name resultKey, waiting []WindowResult) KeyResults {
+	windows := slices.Concat(k.windows, waiting)
+	slices.SortFunc(windows, func(a, b WindowResult) int { return cmp.Compare(a.StartMS, b.StartMS) })
+	windows = windows[max(0, len(windows)-resultWindows):]
+	for i := range windows {
+		windows[i].Value = windows[i].value.AppendJSON(nil)
+	}
+	return KeyResults{
+		Feature: name.feature, Asset: name.asset, Lifecycle: name.lifecycle, Sensor: name.sensor,
+		Function: k.function, Unit: k.unit, Windows: windows,
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"tidemark/configs"
 	"tidemark/gateway/mqtt"
 	"tidemark/gateway/web"
+	"tidemark/history"
 	"tidemark/internal/pki"
 	"tidemark/uplink"
 )
@@ -54,7 +55,7 @@ func (g *Gateway) open() (*session, error) {
 	}
 	s := &session{gateway: g, cfg: g.cfg, log: g.log}
 	s.clk = clock.New(cfg, clock.Options{Log: g.log, OnEvent: func(e clock.Event) { s.pipe.clockEvent(e) }})
-	s.health = newHealth(g.log, s.clk)
+	s.health = g.health
 	s.notify = &notifier{on: g.opts.Notify, health: s.health, look: s.look, log: g.log}
 	store, opened, err := buffer.Open(g.cfg.Store.Path.String(), storeOptions(g.cfg, s.clk.Now().WallNS))
 	if err != nil {
@@ -85,6 +86,8 @@ func (s *session) build(opened *buffer.Opened) error {
 		}
 	}
 	s.clk.ResumeGateway(rec.ledger.GatewayMS)
+	s.health.begin(s.clk)
+	s.gateway.results.begin(s.cfg, rec.ledger.Generation)
 	if s.pipe, err = newPipeline(s, rec); err != nil {
 		return err
 	}
@@ -132,7 +135,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		taken: map[string]uint64{}, alive: map[string]int64{}, catching: map[string]catcher{}, sessions: map[string][]string{},
 		born:     make(chan struct{}),
-		measures: newMeasures(), board: newBoard(), tails: &tails{}, results: newResults(),
+		measures: newMeasures(), board: newBoard(), tails: &tails{}, results: s.gateway.results,
 	}
 	for i := range c.Features {
 		p.specs[c.Features[i].Name] = c.Features[i].Spec()
@@ -277,9 +280,14 @@ func (u *sender) run(ctx context.Context) error {
 
 func (u *sender) status() UplinkStatus {
 	box := u.pipe.store.Outbox(u.name)
-	if up := u.up.Load(); up != nil {
-		return newUplinkStatus(up.Status(), box.WaitingBlocks())
-	}
 	w, _ := box.Waiting() // a store that cannot be read says so elsewhere
-	return UplinkStatus{Name: u.name, State: "waiting", Backlog: w.Records, RawBlocks: box.WaitingBlocks(), Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
+	s := UplinkStatus{Name: u.name, State: "waiting", Backlog: w.Records, Reason: "for the gateway's clock to be trusted once: records carry the generation that follows from it"}
+	if up := u.up.Load(); up != nil {
+		s = newUplinkStatus(up.Status())
+	}
+	s.RawBlocks = box.WaitingBlocks()
+	if s.Backlog > 0 && w.OldestMS > 0 {
+		s.Oldest = history.Time(w.OldestMS * 1e6)
+	}
+	return s
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"tidemark/buffer"
-	"tidemark/clock"
 	"tidemark/history"
 	"tidemark/reading"
 )
@@ -76,11 +75,12 @@ func (s *session) quarantine(ctx context.Context, sel Selection) (*Quarantine, e
 	if err != nil {
 		return nil, err
 	}
+	steps := newRemedies(s.clk.Sources())
 	for _, k := range sums {
 		q.Count += k.Count
 		q.Groups = append(q.Groups, KeptGroup{
 			Input: k.Input, Device: k.Sender, Reason: k.Reason.String(), Count: k.Count,
-			Oldest: history.Time(k.OldestMS * 1e6), Newest: history.Time(k.LastMS * 1e6), NextStep: clock.NextStep(k.Reason),
+			Oldest: history.Time(k.OldestMS * 1e6), Newest: history.Time(k.LastMS * 1e6), NextStep: steps.of(k.Input, k.Sender, k.Reason),
 		})
 	}
 	slices.SortFunc(q.Groups, func(a, b KeptGroup) int {

@@ -18,7 +18,8 @@ import (
 // prints it. Consumers ignore fields that they do not know.
 type Status struct {
 	Verdict    string  `json:"verdict"` // trustworthy, or degraded
-	Because    []Fault `json:"because"` // of what, the oldest first
+	Since      string  `json:"since"`   // RFC 3339, when the verdict became what it is
+	Because    []Fault `json:"because"` // of what, the worst first
 	Gateway    string  `json:"gateway"`
 	Version    string  `json:"version"`
 	Generation uint64  `json:"generation"` // 0 until the clock was trusted once
@@ -97,8 +98,9 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 	}
 	s.look()
 	st.Because = s.health.list()
-	st.Verdict = "trustworthy"
-	if len(st.Because) > 0 {
+	now := s.health.verdict()
+	st.Verdict, st.Since = "trustworthy", now.since
+	if now.degraded {
 		st.Verdict = "degraded"
 	}
 	return st, nil

@@ -47,18 +47,23 @@ type UplinkStatus struct {
 	LastAck    string `json:"last_ack"`    // wall time of the last PUBACK; empty before the first
 	InFlight   int    `json:"in_flight"`   // sent and not answered
 	Backlog    int64  `json:"backlog"`     // records not delivered
+	Oldest     string `json:"oldest"`      // wall time of the oldest of them; empty without any, or where it is not known
 	RawBlocks  int64  `json:"raw_blocks"`  // journal blocks whose readings are not delivered, if the uplink takes readings
 	Sent       uint64 `json:"sent"`        // since the start, every sending counted
 	Resent     uint64 `json:"resent"`      // of these, sent before
 	SetAside   uint64 `json:"set_aside"`   // records that the broker can never take
 	Failures   uint64 `json:"failures"`    // connections that failed or were lost
 	ReceiveMax int    `json:"receive_max"` // records in flight that the broker allows
+	// CertificateEnds is when the broker's certificate, or the one that is shown to it,
+	// ends, whichever is first; empty without any.
+	CertificateEnds string `json:"certificate_ends,omitempty"`
 }
 
-func newUplinkStatus(s uplink.Status, rawBlocks int64) UplinkStatus {
+func newUplinkStatus(s uplink.Status) UplinkStatus {
 	u := UplinkStatus{
-		Name: s.Name, State: s.State.String(), Reason: s.Reason, InFlight: s.InFlight, Backlog: s.Backlog, RawBlocks: rawBlocks,
+		Name: s.Name, State: s.State.String(), Reason: s.Reason, InFlight: s.InFlight, Backlog: s.Backlog,
 		Sent: s.Sent, Resent: s.Resent, SetAside: s.SetAside, Failures: s.Failures, ReceiveMax: s.ReceiveMax,
+		CertificateEnds: history.Time(s.CertificateEndNS),
 	}
 	if s.LastAckNS != 0 {
 		u.LastAck = history.Time(s.LastAckNS)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"tidemark/clock"
 	"tidemark/configs"
 	"tidemark/history"
 	"tidemark/reading"
@@ -75,6 +74,7 @@ func (s *session) tags(ctx context.Context, most int) (*Tags, map[TagState]int, 
 		return nil, nil, err
 	}
 	l := newTagList(inst.WallNS, s.points(), expected, most)
+	l.steps = newRemedies(s.clk.Sources())
 	t := &Tags{Gateway: s.cfg.Gateway.ID, At: history.Time(inst.WallNS)}
 	t.Unlisted = s.pipe.board.each(l.spoken)
 	l.silent()
@@ -96,6 +96,7 @@ type tagList struct {
 	points   []reading.Point
 	expected windowing.Config
 	most     int // 0: all
+	steps    remedies
 
 	exact map[reading.Series]int // of the points of one series, without lifecycle
 	open  []int                  // the other points
@@ -165,7 +166,7 @@ func (l *tagList) spoken(p *posted) {
 	case j.point != nil && j.point.Problem != "":
 		j.state, j.why = TagProblem, j.point.Problem
 	case p.verdict == history.Quarantined:
-		j.state, j.why = TagQuarantined, p.last.Stamp.Reason.String()+": "+clock.NextStep(p.last.Stamp.Reason)
+		j.state, j.why = TagQuarantined, p.last.Stamp.Reason.String()+": "+l.steps.of(s.Input, s.Sender(), p.last.Stamp.Reason)
 	case p.verdict == history.Pending:
 		j.state, j.why = TagPending, p.last.Stamp.Reason.String()
 	case p.last.Quality.Level == reading.Bad:

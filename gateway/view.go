@@ -20,8 +20,8 @@ type View struct {
 	Tags      []Tag            `json:"tags"`       // the worst
 	TagStates map[TagState]int `json:"tag_states"` // how many there are of each
 
-	Oldest    HeldOldest        `json:"oldest"`
-	NextSteps map[string]string `json:"next_steps"` // by reason of quarantine
+	Oldest    HeldOldest                   `json:"oldest"`
+	NextSteps map[string]map[string]string `json:"next_steps"` // by input and reason of quarantine
 	// HoursLeft is for how long the store has room, at the rate of what it holds;
 	// null while that is not known.
 	HoursLeft *float64 `json:"hours_left"`
@@ -91,16 +91,15 @@ func (s *session) view(ctx context.Context) (*View, error) {
 		return nil, err
 	}
 	v := &View{Status: st, Trend: s.gateway.trend.list(), Disorder: []InputDisorder{}, Budgets: []FeatureBudget{}}
-	v.Results, v.Unkept = s.pipe.results.list()
-	v.Unlisted = max(0, len(v.Results)-shownResults)
-	v.Results = v.Results[:len(v.Results)-v.Unlisted]
+	v.NextSteps = nextSteps(v.Inputs, newRemedies(v.Clock.Sources))
 	v.Clock.Sources = v.Clock.Sources[:min(len(v.Clock.Sources), worstSources)]
-	v.NextSteps = nextSteps(v.Inputs)
 	if left, ok := v.Store.RoomFor(); ok {
 		hours := left.Hours()
 		v.HoursLeft = &hours
 	}
+	var open map[resultKey][]WindowResult
 	err = s.pipe.ask(ctx, func() {
+		open = waiting(s.pipe.engine)
 		for _, name := range s.pipe.inputs {
 			d := InputDisorder{Input: name}
 			if in := s.pipe.measures.inputs[name]; in != nil {
@@ -120,6 +119,9 @@ func (s *session) view(ctx context.Context) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.Results, v.Unkept = s.pipe.results.list(open)
+	v.Unlisted = max(0, len(v.Results)-shownResults)
+	v.Results = v.Results[:len(v.Results)-v.Unlisted]
 	s.looks.mu.Lock()
 	defer s.looks.mu.Unlock()
 	if v.Oldest, err = s.lookAtHeld(ctx, &s.looks.oldest); err != nil {

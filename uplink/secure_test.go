@@ -82,7 +82,7 @@ func startTLS(t *testing.T, b *broker, server, client identity) *proxy {
 // records.
 func TestTLSWaitsForTheClock(t *testing.T) {
 	from := time.Unix(0, at("2026-01-01T00:00:00Z"))
-	server, client := newIdentity(t, from), newIdentity(t, from)
+	server, client := newIdentity(t, from), newIdentity(t, from.Add(-time.Hour))
 	b := startBroker(t, nil)
 	p := startTLS(t, b, server, client)
 	src := newOutbox()
@@ -100,6 +100,9 @@ func TestTLSWaitsForTheClock(t *testing.T) {
 	}
 	wall.Store(at("2026-01-01T12:00:00Z"))
 	eventually(t, "delivered", func() bool { return src.Waiting() == 0 })
+	if s := u.Status(); s.CertificateEndNS != from.Add(23*time.Hour).UnixNano() { // the client's, an hour before the server's
+		t.Errorf("the certificates end at %d", s.CertificateEndNS)
+	}
 	stop()
 	inOrder(t, b.records(), 10)
 }

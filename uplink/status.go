@@ -3,6 +3,8 @@ package uplink
 import (
 	"sync"
 	"sync/atomic"
+
+	"tidemark/reading"
 )
 
 // State is what an uplink is doing. The zero State is not connected.
@@ -42,6 +44,10 @@ type Status struct {
 	Failures   uint64 // connections that could not be made or were lost
 	ReceiveMax int    // records in flight that the broker allows; 0 before the first connection
 	MaxPacket  uint32 // bytes; 0 is no limit
+
+	// CertificateEndNS is when the broker's certificate or the one that is shown to it
+	// ends, whichever is first, Unix; reading.NoTime without any.
+	CertificateEndNS int64
 }
 
 // counters are written by the sender and by whoever brings the answers.
@@ -63,7 +69,10 @@ func (u *Uplink) Status() Status {
 	s := Status{
 		Name: u.cfg.Name, LastAckNS: c.lastAck.Load(), Backlog: u.src.Waiting(),
 		Sent: c.sent.Load(), Resent: c.resent.Load(), Acked: c.acked.Load(), SetAside: c.setAside.Load(),
-		Connects: c.connects.Load(), Failures: c.failures.Load(),
+		Connects: c.connects.Load(), Failures: c.failures.Load(), CertificateEndNS: reading.NoTime,
+	}
+	if end, ok := u.peer.CertificateEnd(); ok {
+		s.CertificateEndNS = end
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

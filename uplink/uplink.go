@@ -106,6 +106,7 @@ type Uplink struct {
 
 	// What follows belongs to the goroutine of Run.
 	connect  connector
+	peer     *broker.Peer
 	retry    backoff
 	high     [lanes]uint64 // highest record ever sent, by lane
 	suspects suspects
@@ -159,7 +160,7 @@ func New(cfg Config, src Source, enc Encoder, log zerolog.Logger) (*Uplink, erro
 		return nil, fmt.Errorf("uplink %q: %w", cfg.Name, err)
 	}
 	return &Uplink{
-		cfg: cfg, src: src, enc: enc, connect: b.connect, types: types, newest: newest{},
+		cfg: cfg, src: src, enc: enc, connect: b.connect, peer: b.peer, types: types, newest: newest{},
 		log:   log.With().Str("uplink", cfg.Name).Logger(),
 		retry: backoff{min: cfg.BackoffMin, max: cfg.BackoffMax},
 	}, nil

@@ -66,6 +66,29 @@ func (e *Engine) Progress(feature, asset, lifecycle, sensor string) (watermarkMS
 	return reading.NoTime, InputSummary{}, false
 }
 
+// OpenWindow is a window that still takes readings.
+type OpenWindow struct {
+	StartMS, EndMS int64
+	Results        uint32 // so far; 0: it waits for its watermark
+}
+
+// Open calls fn with the open windows of each key, by their start, until it returns
+// false. The slice is fn's until it returns.
+func (e *Engine) Open(fn func(feature FeatureID, asset, lifecycle, sensor string, open []OpenWindow) bool) {
+	var open []OpenWindow
+	for _, f := range e.features {
+		for _, k := range f.list {
+			open = open[:0]
+			for _, w := range k.windows {
+				open = append(open, OpenWindow{w.start, w.end, w.rev})
+			}
+			if len(open) > 0 && !fn(f.def.ID, k.name.asset, k.name.lifecycle, k.name.sensor, open) {
+				return
+			}
+		}
+	}
+}
+
 // Digest is what the journal keeps of a step's emissions (law 2).
 func (o *Output) Digest() [8]byte {
 	h := sha256.New()

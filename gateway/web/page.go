@@ -44,6 +44,7 @@ func (p *Page) Register(s *Server) {
 		static.ServeHTTP(w, r)
 	})
 	s.handle("GET /app.js", static.ServeHTTP)
+	s.handle("GET /format.js", static.ServeHTTP)
 	s.handle("GET /style.css", static.ServeHTTP)
 	s.handle("GET /icon.svg", static.ServeHTTP)
 	s.handle("GET /api/view", p.serveView)

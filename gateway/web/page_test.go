@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -53,7 +56,7 @@ func get(t *testing.T, url string) (int, string, http.Header) {
 func TestPageIsWhole(t *testing.T) {
 	srv := looked(t, func(context.Context) (any, error) { return map[string]int{"block": 7}, nil })
 	size := 0
-	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css", "/icon.svg": "image/svg+xml"} {
+	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/format.js": "text/javascript", "/style.css": "text/css", "/icon.svg": "image/svg+xml"} {
 		code, body, head := get(t, srv.URL+path)
 		size += len(body)
 		if code != 200 || !strings.HasPrefix(head.Get("Content-Type"), kind) || head.Get("Content-Security-Policy") == "" {
@@ -155,3 +158,60 @@ func TestTokenLetsIn(t *testing.T) {
 		t.Errorf("with the cookie: %d", w.Code)
 	}
 }
+
+// Somebody who looks and takes nothing for half a minute makes room for others.
+func TestStreamEndsOfWhoTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made atomic.Int32
+		p := web.NewPage(func(context.Context) (any, error) { made.Add(1); return "view", nil }, zerolog.Nop())
+		s := web.New("127.0.0.1:0", &shown{}, nil, zerolog.Nop())
+		p.Register(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = p.Run(ctx) })
+		here, there := net.Pipe()
+		srv := &http.Server{Handler: s}
+		wg.Go(func() { _ = srv.Serve(&oneConn{c: there, ctx: ctx}) })
+		look := func() {
+			if _, err := here.Write([]byte("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+				t.Error(err)
+			}
+		}
+		look()
+		first := bufio.NewScanner(here)
+		for first.Scan() && first.Text() != `data: "view"` {
+		}
+		time.Sleep(29 * time.Second)
+		if n := made.Load(); n < 29 {
+			t.Errorf("%d views in 29 s", n)
+		}
+		time.Sleep(3 * time.Second)
+		before := made.Load()
+		time.Sleep(time.Minute)
+		if n := made.Load(); n != before {
+			t.Errorf("%d views more are made for nobody", n-before)
+		}
+		cancel()
+		srv.Close()
+		here.Close()
+		wg.Wait()
+	})
+}
+
+// oneConn is a listener to which one connection comes.
+type oneConn struct {
+	c   net.Conn
+	ctx context.Context
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if c := l.c; c != nil {
+		l.c = nil
+		return c, nil
+	}
+	<-l.ctx.Done()
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
