@@ -34,6 +34,8 @@ const (
 	contentMax = (1<<16-1)*perChunk - headLen
 	// elementLen is what bbolt adds to a key and its value.
 	elementLen = 16
+	// numberedKeyLen is of a chunk's key where prefixes are sequence numbers.
+	numberedKeyLen = 8 + 2
 )
 
 // tag is a bucket's letter in the checksums.

@@ -50,8 +50,9 @@ const faultsMax = 1000
 
 // Check reads the store in the file path from end to end and reports what it
 // holds and what is wrong. It changes nothing, and needs no sound file. The error
-// says that there is nothing to look at: no file, no permission, a *LockedError.
-func Check(path string) (*Report, error) {
+// says that there is nothing to look at: no file, no permission, a *LockedError, a
+// *ForeignError.
+func Check(path string, progress Progress) (*Report, error) {
 	f, err := lockToRead(path)
 	if err != nil {
 		return nil, err
@@ -67,14 +68,23 @@ func Check(path string) (*Report, error) {
 	}}
 	pages, err := openPages(f, info.Size())
 	if err != nil {
+		if foreign(f) {
+			return nil, &ForeignError{Path: path}
+		}
 		c.fault(0, "", "", err.Error())
 		return c.r, nil
 	}
 	c.r.Torn = pages.torn
 	free, _ := pages.freelist()
 	c.r.FreeBytes = int64(len(free)) * pageSize
-	checkPages(pages, c.entry, func(e *PageError) { c.fault(e.Offset, "", fmt.Sprintf("page %d", e.Page), e.What) })
+	faulty := func(e *PageError) { c.fault(e.Offset, "", fmt.Sprintf("page %d", e.Page), e.What) }
+	if err := checkPages(pages, c.entry, faulty, progress); err != nil {
+		return nil, err
+	}
 	c.finishBlob()
+	if c.st == nil && foreign(f) {
+		return nil, &ForeignError{Path: path}
+	}
 	c.compare()
 	return c.r, nil
 }
@@ -283,16 +293,24 @@ func (c *checker) missing(bucket string, r Range, gone []Gap) {
 	for _, run := range c.runs[bucket] {
 		skip()
 		if run.First > at {
-			c.fault(-1, bucket, fmt.Sprintf("%d to %d", at, run.First-1), errMissing.Error())
+			c.fault(-1, bucket, numbers(at, run.First), errMissing.Error())
 		}
 		if run.First < at || run.Next > r.Next {
-			c.fault(-1, bucket, fmt.Sprintf("%d to %d", run.First, run.Next-1), fmt.Sprintf("is beyond the range [%d, %d) that the state names", r.First, r.Next))
+			c.fault(-1, bucket, numbers(run.First, run.Next), fmt.Sprintf("is beyond the range [%d, %d) that the state names", r.First, r.Next))
 		}
 		at = max(at, run.Next)
 	}
 	if skip(); at < r.Next {
-		c.fault(-1, bucket, fmt.Sprintf("%d to %d", at, r.Next-1), errMissing.Error())
+		c.fault(-1, bucket, numbers(at, r.Next), errMissing.Error())
 	}
+}
+
+// numbers names those from first to the one before next.
+func numbers(first, next uint64) string {
+	if next == first+1 {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d to %d", first, next-1)
 }
 
 // describe names what a key prefix stands for.

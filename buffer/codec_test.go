@@ -161,6 +161,6 @@ func FuzzPages(f *testing.F) {
 		decodeMeta(data)
 		file := append(make([]byte, 4*pageSize), data...)
 		pages := &pageFile{r: bytes.NewReader(file), size: int64(len(file)), meta: metaPage{root: 4, freelist: 4, high: uint64(len(file)/pageSize) + 1}}
-		checkPages(pages, func([]byte, element) {}, func(*PageError) {})
+		_ = checkPages(pages, func([]byte, element) {}, func(*PageError) {}, nil)
 	})
 }

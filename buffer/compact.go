@@ -12,7 +12,7 @@ import (
 // Compact rewrites the store in the file path without the pages that are free,
 // and returns its size before and after. It needs the room for a copy. The file
 // must not be in use, and is left as it was if anything fails.
-func Compact(path string) (before, after int64, err error) {
+func Compact(path string, progress Progress) (before, after int64, err error) {
 	f, err := lockFile(path)
 	if err != nil {
 		return 0, 0, err
@@ -20,10 +20,10 @@ func Compact(path string) (before, after int64, err error) {
 	defer f.Close()
 	pages, err := verify(path, f)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, orForeign(path, err)
 	}
-	if err := rewrite(path, f); err != nil {
-		return 0, 0, fmt.Errorf("cannot compact store %q: %w", path, err)
+	if err := rewrite(path, f, progress); err != nil {
+		return 0, 0, orForeign(path, fmt.Errorf("cannot compact store %q: %w", path, err))
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -34,13 +34,13 @@ func Compact(path string) (before, after int64, err error) {
 
 // rewrite replaces the locked and verified file by a compact copy. The lock stays
 // on the old one, which has no name any more: lockFile sees that.
-func rewrite(path string, f *os.File) error {
+func rewrite(path string, f *os.File, progress Progress) error {
 	tmp, err := tempName(path)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp)
-	if err := guard(path, "compacting", func() error { return copyPages(tmp, path, f) }); err != nil {
+	if err := guard(path, "compacting", func() error { return copyValues(tmp, path, f, progress) }); err != nil {
 		return err
 	}
 	if err := syncFile(tmp); err != nil {
@@ -52,27 +52,33 @@ func rewrite(path string, f *os.File) error {
 	return syncFile(filepath.Dir(path))
 }
 
-// txBytes is how much one transaction of the copy carries, which bounds its
-// memory.
-const txBytes = 4 << 20
-
-func copyPages(tmp, path string, f *os.File) error {
-	// A second descriptor of the same open file: it shares the lock, and bbolt
-	// may close it.
-	src, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, OpenFile: func(string, int, os.FileMode) (*os.File, error) {
-		return dup(f)
-	}})
-	if err != nil {
-		return err
-	}
-	dst, err := bolt.Open(tmp, 0o600, &bolt.Options{Timeout: lockTimeout, PageSize: pageSize, NoSync: true})
-	if err != nil {
-		return errors.Join(err, src.Close())
-	}
-	dst.AllocSize = 1 << 20
-	err = bolt.Compact(dst, src, txBytes)
-	if err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close(), src.Close())
+// copyValues writes all that the locked file holds to the file tmp, in the order of
+// the keys.
+func copyValues(tmp, path string, f *os.File, progress Progress) error {
+	return readRest(path, f, func(from *bolt.Tx) error {
+		st, err := readState(from)
+		if err != nil {
+			return &DamageError{Path: path, What: "state", Err: err}
+		}
+		done, total := int64(0), st.Journal.Bytes+st.Outbox.Bytes+st.Evidence.Bytes
+		return fill(tmp, func(to *bulk) error {
+			return from.ForEach(func(name []byte, b *bolt.Bucket) error {
+				if _, err := to.tx.CreateBucket(name); err != nil {
+					return err
+				}
+				return b.ForEach(func(k, v []byte) error {
+					into := to.tx.Bucket(name)
+					into.FillPercent = 0.9 // nothing comes between
+					if err := into.Put(k, v); err != nil {
+						return err
+					}
+					bytes := len(k) + len(v) + elementLen
+					if done += int64(bytes); done > total {
+						done = total // checkpoints and named values, of which no sum is kept
+					}
+					return errors.Join(to.added(bytes), progress.at(StepCopying, done, total))
+				})
+			})
+		})
+	})
 }

@@ -59,13 +59,17 @@ func atRest(path string, fn func(tx *bolt.Tx) error) error {
 		return err
 	}
 	defer f.Close()
-	return guard(path, "reading", func() error {
-		db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, PageSize: pageSize,
-			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return dup(f) }})
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		return db.View(fn)
-	})
+	return guard(path, "reading", func() error { return readRest(path, f, fn) })
+}
+
+// readRest runs fn in a read transaction of the locked file. bbolt gets a second
+// descriptor of the same open file, which shares the lock, and which it may close.
+func readRest(path string, f *os.File, fn func(tx *bolt.Tx) error) error {
+	db, err := bolt.Open(path, 0, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, PageSize: pageSize,
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return dup(f) }})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.View(fn)
 }

@@ -164,7 +164,7 @@ func judge(t *testing.T, path string, file []byte, before, after contents, salva
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	report, err := buffer.Check(path)
+	report, err := buffer.Check(path, nil)
 	if err != nil {
 		return "", fmt.Errorf("check: %w", err)
 	}
@@ -224,7 +224,7 @@ func judge(t *testing.T, path string, file []byte, before, after contents, salva
 func salvages(path string, want contents) error {
 	dst := path + ".salvaged"
 	defer os.Remove(dst)
-	found, err := buffer.Salvage(path, dst)
+	found, err := buffer.Salvage(path, dst, nil)
 	if err != nil {
 		return err
 	}

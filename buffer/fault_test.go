@@ -65,7 +65,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !strings.Contains(err.Error(), path) {
 		t.Errorf("open: %v, holder is %d", err, cmd.Process.Pid)
 	}
-	if _, _, err := buffer.Compact(path); !errors.As(err, &locked) {
+	if _, _, err := buffer.Compact(path, nil); !errors.As(err, &locked) {
 		t.Errorf("compact: %v", err)
 	}
 	in.Close()
@@ -197,30 +197,8 @@ func TestWhatWaitsGoesOn(t *testing.T) {
 	}
 	commit(t, s, &buffer.Commit{Block: block(1, 10)})
 	s.Close()
-	if r, err := buffer.Check(path); err != nil || r.FaultCount > 0 {
+	if r, err := buffer.Check(path, nil); err != nil || r.FaultCount > 0 {
 		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-func TestWhatIsNoStore(t *testing.T) {
-	for name, data := range map[string][]byte{
-		"empty": {}, "text": []byte("not a store\n"), "zeros": make([]byte, 64<<10), "noise": pattern(1, 64<<10),
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "t.db")
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s, did, err := buffer.Open(path, opts())
-			if err != nil || did.SetAside == "" || did.Reason == "" {
-				t.Fatal(did, err)
-			}
-			commit(t, s, &buffer.Commit{Block: block(1, 10)})
-			s.Close()
-			if kept, err := os.ReadFile(did.SetAside); err != nil || string(kept) != string(data) {
-				t.Errorf("kept %d bytes, %v", len(kept), err)
-			}
-		})
 	}
 }
 

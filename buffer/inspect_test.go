@@ -17,12 +17,12 @@ func TestCheckOfASoundStore(t *testing.T) {
 		commit(t, s, &buffer.Commit{Block: block(seq, 5000), Records: []buffer.Record{{Data: pattern(seq, 3000)}},
 			Checkpoint: whole(pattern(seq, 4000)), Meta: map[string][]byte{"large": pattern(seq, 9000)}, AtMS: 5})
 	}
-	if _, err := buffer.Check(path); !errors.As(err, new(*buffer.LockedError)) {
+	if _, err := buffer.Check(path, nil); !errors.As(err, new(*buffer.LockedError)) {
 		t.Errorf("while it is in use: %v", err)
 	}
 	s.Outbox("plant").Delivered(buffer.Live, 7)
 	s.Close()
-	r, err := buffer.Check(path)
+	r, err := buffer.Check(path, nil)
 	if err != nil || r.FaultCount != 0 {
 		t.Fatal(err, r.Faults)
 	}
@@ -51,7 +51,7 @@ func TestCheckNamesTheOffset(t *testing.T) {
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := buffer.Check(path)
+	r, err := buffer.Check(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +67,14 @@ func TestSalvageOfASoundStoreIsTheStore(t *testing.T) {
 	if err := os.WriteFile(src, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found, err := buffer.Salvage(src, dst)
+	found, err := buffer.Salvage(src, dst, nil)
 	if err != nil || !found.Complete || !found.State || found.Blocks != 60 || len(found.Gaps) != 0 || found.LostRecords != 0 {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	if r, err := buffer.Check(dst); err != nil || r.FaultCount != 0 {
+	if r, err := buffer.Check(dst, nil); err != nil || r.FaultCount != 0 {
 		t.Error(err, r.Faults)
 	}
-	if _, err := buffer.Salvage(src, dst); err == nil {
+	if _, err := buffer.Salvage(src, dst, nil); err == nil {
 		t.Error("an existing file was overwritten")
 	}
 	s := open(t, dst, opts())
@@ -114,7 +114,7 @@ func TestSalvageLeavesGaps(t *testing.T) {
 	if err := os.WriteFile(src, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found, err := buffer.Salvage(src, dst)
+	found, err := buffer.Salvage(src, dst, nil)
 	if err != nil || !found.Complete || found.Blocks != 29 || len(found.Gaps) != 1 || found.Gaps[0] != (buffer.Gap{First: 15, Next: 16}) {
 		t.Fatalf("%+v, %v", found, err)
 	}
@@ -166,7 +166,7 @@ func TestCompact(t *testing.T) {
 	if err := os.WriteFile(path, full, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	before, after, err := buffer.Compact(path)
+	before, after, err := buffer.Compact(path, nil)
 	if err != nil || before != int64(len(full)) || after > 4<<20 {
 		t.Fatal(before, after, err)
 	}

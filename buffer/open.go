@@ -17,8 +17,9 @@ import (
 // A file that cannot be opened, or fails the checks of its structure, is set
 // aside under another name, and a new one created: see Opened. A file that is in
 // use is a *LockedError, after two seconds; one of a newer program a
-// *SchemaError; a fault of the file system, such as missing permission, is
-// returned as it is. None of these changes the file.
+// *SchemaError; one that was never a store a *ForeignError; a fault of the file
+// system, such as missing permission, is returned as it is. None of these changes
+// the file.
 func Open(path string, o Options) (*Store, *Opened, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -28,6 +29,7 @@ func Open(path string, o Options) (*Store, *Opened, error) {
 	for range openTries {
 		was, _ := os.Stat(path)
 		s, err := openFile(path, o, did)
+		err = orForeign(path, err)
 		var damage *DamageError
 		switch {
 		case err == nil:
@@ -61,7 +63,6 @@ func openFile(path string, o Options, did *Opened) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweep(path)
 	if err = prepare(path, f, o, did); did.Compacted && err == nil {
 		f.Close()
 		f, err = lockFile(path)
@@ -79,6 +80,7 @@ func openFile(path string, o Options, did *Opened) (*Store, error) {
 		s.end(ErrClosed)
 		return nil, errors.Join(err, s.closeFile())
 	}
+	sweep(path)
 	return s, nil
 }
 
@@ -100,7 +102,7 @@ func prepare(path string, f *os.File, o Options, did *Opened) error {
 	}
 	// If that fails, for want of room for the copy perhaps, the file is as good as
 	// before.
-	did.Compacted = rewrite(path, f) == nil
+	did.Compacted = rewrite(path, f, nil) == nil
 	return nil
 }
 
@@ -123,12 +125,12 @@ func verify(path string, f *os.File) (*pageFile, error) {
 	if pages.meta.freelist == noFreelist {
 		entry = func([]byte, element) {}
 	}
-	checkPages(pages, entry, func(e *PageError) {
+	_ = checkPages(pages, entry, func(e *PageError) {
 		if first == nil {
 			first = e
 		}
 		faults++
-	})
+	}, nil)
 	if first != nil {
 		return nil, &DamageError{Path: path, What: fmt.Sprintf("%d faults in its pages, the first of them", faults), Err: first}
 	}

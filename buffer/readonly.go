@@ -14,8 +14,13 @@ var ErrReadOnly = errors.New("the store was opened to be read only")
 // OpenToRead opens the store in the file path for looking into it. It changes
 // nothing, several may do so at once, and a gateway cannot use the store
 // meanwhile. What is damaged is a *DamageError and stays where it is; a file that
-// is in use is a *LockedError.
+// is in use is a *LockedError, one that was never a store a *ForeignError.
 func OpenToRead(path string) (*Store, error) {
+	s, err := openToRead(path)
+	return s, orForeign(path, err)
+}
+
+func openToRead(path string) (*Store, error) {
 	f, err := lockToRead(path)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,10 @@ type tree struct {
 	entry func(bucket []byte, e element)
 	// fault is called with what is wrong; the walk goes on beside it.
 	fault func(*PageError)
+
+	// visited is told how many bytes a page has that was read; an error ends the walk.
+	visited func(bytes int64) error
+	stopped error
 }
 
 func (t *tree) mark(id uint64) bool {
@@ -40,7 +44,7 @@ func (t *tree) walk() {
 		return
 	}
 	// The root's leaves are few and name the buckets: they are always read.
-	top := &tree{f: t.f, seen: t.seen, leaves: true, fault: t.fault}
+	top := &tree{f: t.f, seen: t.seen, leaves: true, fault: t.fault, visited: t.visited}
 	top.entry = func(_ []byte, e element) {
 		if !e.bucket {
 			t.fault(pageError(uint64(e.offset/pageSize), "a value stands among the buckets"))
@@ -88,6 +92,9 @@ func (t *tree) page(bucket []byte, p *page, first []byte, depth int) {
 			return
 		}
 	}
+	if t.stopped == nil {
+		t.stopped = t.visited(int64(len(p.data)))
+	}
 	t.elements(bucket, p, first, depth)
 }
 
@@ -130,6 +137,9 @@ func (t *tree) descend(bucket []byte, p *page, depth int) {
 	onlyMark := false
 	for i := range p.count {
 		e, _ := p.element(i)
+		if t.stopped != nil {
+			return
+		}
 		if onlyMark {
 			if e.child < 2 || e.child >= t.f.meta.high || !t.mark(e.child) {
 				t.fault(pageError(p.id, "names page %d, which is outside or used twice", e.child))
@@ -148,19 +158,24 @@ func (t *tree) descend(bucket []byte, p *page, depth int) {
 
 // checkPages reports what is wrong with the pages of a file: the trees, and the
 // free pages, which must not be in use. Values are passed to entry if it is not
-// nil; without it leaf pages are not read.
-func checkPages(f *pageFile, entry func(bucket []byte, e element), fault func(*PageError)) {
-	t := &tree{f: f, leaves: entry != nil, entry: entry, fault: fault}
-	t.walk()
+// nil; without it leaf pages are not read. The error is that of progress.
+func checkPages(f *pageFile, entry func(bucket []byte, e element), fault func(*PageError), progress Progress) error {
 	free, err := f.freelist()
 	if err != nil {
 		fault(asPageError(f.meta.freelist, err))
 	}
+	done, total := int64(0), int64(f.meta.high-uint64(len(free)))*pageSize
+	t := &tree{f: f, leaves: entry != nil, entry: entry, fault: fault, visited: func(bytes int64) error {
+		done += bytes
+		return progress.at(StepReading, done, total)
+	}}
+	t.walk()
 	for _, id := range free {
 		if t.isSeen(id) {
 			fault(pageError(id, "is in use and listed as free"))
 		}
 	}
+	return t.stopped
 }
 
 func asPageError(id uint64, err error) *PageError {

@@ -83,7 +83,7 @@ func TestDamagedBlockCostsOneBlock(t *testing.T) {
 		t.Errorf("generation %d at the next start, want %d again", again, gen+1)
 	}
 	b.end()
-	if r, err := buffer.Check(store); err != nil || r.FaultCount != 0 || len(r.Gaps) != 1 {
+	if r, err := buffer.Check(store, nil); err != nil || r.FaultCount != 0 || len(r.Gaps) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,8 +33,9 @@ func (r *Restepped) OK() bool { return r.DifferCount == 0 && r.Unreachable == ""
 // first block if it is held and else from the older checkpoint on, and compares
 // what each block gives with the digest that was committed with it. From each
 // further checkpoint the rest is stepped beside it. The store must not be in use;
-// nothing in it is changed. The error says that the store cannot be read.
-func Restep(path string) (*Restepped, error) {
+// nothing in it is changed. progress is told how many blocks are done, and ends the
+// work with an error, which is returned; another says that the store cannot be read.
+func Restep(path string, progress func(step string, done, total int64) error) (*Restepped, error) {
 	store, err := buffer.OpenToRead(path)
 	if err != nil {
 		return nil, err
@@ -47,7 +49,11 @@ func Restep(path string) (*Restepped, error) {
 		r.found.Unreachable = "the journal no longer begins at its first block, and no whole checkpoint holds before the first that is there"
 		return r.found, nil
 	}
-	return r.found, store.Blocks(r.engines[0].after+1, func(b buffer.Block) error { return r.step(&b) })
+	held, _ := store.Held()
+	first := r.engines[0].after + 1
+	return r.found, store.Blocks(first, func(b buffer.Block) error {
+		return errors.Join(r.step(&b), progress("stepping", int64(b.Seq-first), int64(held.Next-first)))
+	})
 }
 
 // restepper steps a journal again.

@@ -45,6 +45,7 @@ const (
 type explainer struct {
 	j      Journal
 	q      Question
+	show   ProgressFunc
 	info   *Info
 	config *windowing.Config
 	groups []*windowing.Feature // of that name
@@ -64,8 +65,8 @@ type explainer struct {
 // Explain tells the life of a sensor's windows. The journal is stepped again by a
 // private engine from before the windows' first reading until they are closed;
 // readings that came later are looked up by the blocks' headers.
-func Explain(ctx context.Context, j Journal, q Question) (*Explanation, error) {
-	x := &explainer{j: j, q: q}
+func Explain(ctx context.Context, j Journal, q Question, progress ProgressFunc) (*Explanation, error) {
+	x := &explainer{j: j, q: q, show: progress}
 	var err error
 	if x.info, err = j.Info(ctx); err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func (x *explainer) latest(ctx context.Context) (at int64, s reading.Series, err
 	at, s = reading.NoTime, reading.Series{Asset: x.q.Asset, Sensor: x.q.Sensor}
 	var seqs []uint64 // a ring of the last candidates
 	n := 0
-	err = x.j.Headers(ctx, x.info.First, x.info.Next, func(b buffer.Block) error {
+	err = x.j.Headers(ctx, x.info.First, x.info.Next, x.show.walk(stepSurveying, x.info.First, x.info.Next, func(b buffer.Block) error {
 		switch {
 		case b.Readings == 0 || !x.mayHold(b.Index):
 			return nil
@@ -169,7 +170,7 @@ func (x *explainer) latest(ctx context.Context) (at int64, s reading.Series, err
 		}
 		n++
 		return nil
-	})
+	}))
 	if err != nil {
 		return at, s, err
 	}
@@ -211,7 +212,7 @@ func (x *explainer) block(ctx context.Context, seq uint64, fn func(*buffer.Block
 // survey finds the blocks that may hold readings of the windows.
 func (x *explainer) survey(ctx context.Context) error {
 	var count int64
-	err := x.j.Headers(ctx, x.info.First, x.info.Next, func(b buffer.Block) error {
+	err := x.j.Headers(ctx, x.info.First, x.info.Next, x.show.walk(stepSurveying, x.info.First, x.info.Next, func(b buffer.Block) error {
 		if b.MinMS != reading.NoTime && b.MinMS < x.hi && b.MaxMS >= x.low && x.mayHold(b.Index) {
 			if x.first == 0 {
 				x.first, x.before = b.Seq, count
@@ -220,7 +221,7 @@ func (x *explainer) survey(ctx context.Context) error {
 		}
 		count += int64(b.Readings)
 		return nil
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,8 @@ func (x *explainer) step(ctx context.Context) error {
 	}
 	reach := &x.out.Journal
 	reach.From, reach.Exact = from, exact
-	err = x.j.Blocks(ctx, from, x.info.Next, func(blk buffer.Block) error {
+	last := x.later[len(x.later)-1]
+	err = x.j.Blocks(ctx, from, x.info.Next, x.show.walk(stepStepping, from, last+1, func(blk buffer.Block) error {
 		b, err := decode(&blk)
 		if err != nil {
 			return err
@@ -262,7 +264,7 @@ func (x *explainer) step(ctx context.Context) error {
 			return errEnough
 		}
 		return nil
-	})
+	}))
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}

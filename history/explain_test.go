@@ -12,7 +12,7 @@ import (
 
 func explain(t *testing.T, m *memory, q history.Question) *history.Explanation {
 	t.Helper()
-	x, err := history.Explain(t.Context(), m, q)
+	x, err := history.Explain(t.Context(), m, q, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestWindowsOfAJournalThatForgets(t *testing.T) {
 	m.day(1200)
 	m.forget(603) // the block of 10:01 after noon, and a second
 	q := history.Question{Asset: "press", Sensor: "a", AtMS: noon}
-	if _, err := history.Explain(t.Context(), m, q); !errors.Is(err, history.ErrRetention) {
+	if _, err := history.Explain(t.Context(), m, q, nil); !errors.Is(err, history.ErrRetention) {
 		t.Errorf("a window from before all that is held: %v", err)
 	}
 	q.AtMS = noon + 600_000
@@ -90,11 +90,11 @@ func TestWindowsOfAJournalThatForgets(t *testing.T) {
 		t.Errorf("a window of which the beginning is gone: partial %v, proved %v", w.Partial, w.Proved())
 	}
 	q = history.Question{Asset: "press", Sensor: "none", AtMS: reading.NoTime}
-	if _, err := history.Explain(t.Context(), m, q); !errors.Is(err, history.ErrUnknownSensor) {
+	if _, err := history.Explain(t.Context(), m, q, nil); !errors.Is(err, history.ErrUnknownSensor) {
 		t.Errorf("an unknown sensor: %v", err)
 	}
 	q = history.Question{Asset: "press", Sensor: "a", Feature: "hour", AtMS: reading.NoTime}
-	if _, err := history.Explain(t.Context(), m, q); !errors.Is(err, history.ErrUnselected) {
+	if _, err := history.Explain(t.Context(), m, q, nil); !errors.Is(err, history.ErrUnselected) {
 		t.Errorf("an unknown feature: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestWindowsOfTwoInputs(t *testing.T) {
 
 func TestNothingToExplainYet(t *testing.T) {
 	m := &memory{info: history.Info{First: 1, Next: 1}}
-	if _, err := history.Explain(t.Context(), m, history.Question{Asset: "press", Sensor: "a", AtMS: reading.NoTime}); !errors.Is(err, history.ErrEmpty) {
+	if _, err := history.Explain(t.Context(), m, history.Question{Asset: "press", Sensor: "a", AtMS: reading.NoTime}, nil); !errors.Is(err, history.ErrEmpty) {
 		t.Errorf("explain: %v", err)
 	}
 	if _, err := history.Reconcile(t.Context(), m, everything, nil, nil); !errors.Is(err, history.ErrEmpty) {

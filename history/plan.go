@@ -34,10 +34,10 @@ const planRuns = 1 << 15
 var sliceReadings int64 = 2_000_000
 
 // read fills the plan from the blocks' headers.
-func (p *plan) read(ctx context.Context, j Journal, info *Info) error {
+func (p *plan) read(ctx context.Context, j Journal, info *Info, progress ProgressFunc) error {
 	p.each, p.low, p.high = 1, math.MaxInt64/2, math.MinInt64/2
 	var before buffer.Block
-	return j.Headers(ctx, info.First, info.Next, func(b buffer.Block) error {
+	return j.Headers(ctx, info.First, info.Next, progress.walk(stepSurveying, info.First, info.Next, func(b buffer.Block) error {
 		if before.Seq != 0 && b.Seq != before.Seq+1 {
 			p.gaps = append(p.gaps, span{before.AtMS, b.AtMS})
 		}
@@ -46,7 +46,7 @@ func (p *plan) read(ctx context.Context, j Journal, info *Info) error {
 			p.add(&b)
 		}
 		return nil
-	})
+	}))
 }
 
 func (p *plan) add(b *buffer.Block) {

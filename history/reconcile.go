@@ -36,10 +36,6 @@ const (
 	PartialOpen      = "not_over"         // it reaches beyond the latest reading
 )
 
-// ProgressFunc is told how much of the event time in question is done, in
-// milliseconds.
-type ProgressFunc func(doneMS, totalMS int64)
-
 // Reconcile rebuilds the windows of the features in force from everything that the
 // journal holds: what came late too, which the served revisions left out. It calls
 // fn with every window that has readings or held values, by slices of event time, in
@@ -60,7 +56,7 @@ func Reconcile(ctx context.Context, j Journal, what Rebuilding, progress Progres
 	if err := r.configure(config); err != nil {
 		return nil, err
 	}
-	if err := r.plan.read(ctx, j, info); err != nil {
+	if err := r.plan.read(ctx, j, info, progress); err != nil {
 		return nil, err
 	}
 	low, high := r.bounds()
@@ -71,7 +67,7 @@ func Reconcile(ctx context.Context, j Journal, what Rebuilding, progress Progres
 		}
 		at = max(to, min(r.plan.next(to-1-r.reach)-r.size+1, high))
 		if progress != nil {
-			progress(at-low, high-low)
+			progress(stepRebuilding, at-low, high-low)
 		}
 	}
 	return info, nil

@@ -60,13 +60,13 @@ func (s *Selection) narrow(b *reading.Batch) {
 }
 
 // span returns the blocks [from, to) in which the selection's times lie.
-func (s *Selection) span(ctx context.Context, j Journal, info *Info) (from, to uint64, err error) {
+func (s *Selection) span(ctx context.Context, j Journal, info *Info, progress ProgressFunc) (from, to uint64, err error) {
 	from, to = info.First, info.Next
 	if s.FromMS == reading.NoTime && s.ToMS == reading.NoTime {
 		return from, to, nil
 	}
 	found := false
-	err = j.Headers(ctx, from, info.Next, func(b buffer.Block) error {
+	err = j.Headers(ctx, from, info.Next, progress.walk(stepSurveying, from, info.Next, func(b buffer.Block) error {
 		switch {
 		case !s.covers(b.AtMS):
 		case !found:
@@ -75,7 +75,7 @@ func (s *Selection) span(ctx context.Context, j Journal, info *Info) (from, to u
 			to = b.Seq + 1
 		}
 		return nil
-	})
+	}))
 	if !found {
 		to = from
 	}
@@ -83,23 +83,23 @@ func (s *Selection) span(ctx context.Context, j Journal, info *Info) (from, to u
 }
 
 // Batches calls fn with every batch that is selected, in order.
-func Batches(ctx context.Context, j Journal, s Selection, fn func(*reading.Batch) error) error {
+func Batches(ctx context.Context, j Journal, s Selection, progress ProgressFunc, fn func(*reading.Batch) error) error {
 	info, err := j.Info(ctx)
 	if err != nil {
 		return err
 	}
-	from, to, err := s.span(ctx, j, info)
+	from, to, err := s.span(ctx, j, info, progress)
 	if err != nil {
 		return err
 	}
-	return j.Blocks(ctx, from, to, func(blk buffer.Block) error {
+	return j.Blocks(ctx, from, to, progress.walk(stepReading, from, to, func(blk buffer.Block) error {
 		b, err := decode(&blk)
 		if err != nil {
 			return err
 		}
 		s.narrow(b)
 		return fn(b)
-	})
+	}))
 }
 
 // Recorded says what a trace holds.
@@ -116,19 +116,19 @@ type Recorded struct {
 
 // Record writes the selected blocks as a trace for `tidemark replay`. A trace that
 // begins in the middle begins with the configuration in force there.
-func Record(ctx context.Context, j Journal, s Selection, w io.Writer) (Recorded, error) {
+func Record(ctx context.Context, j Journal, s Selection, progress ProgressFunc, w io.Writer) (Recorded, error) {
 	var done Recorded
 	info, err := j.Info(ctx)
 	if err != nil {
 		return done, err
 	}
-	from, to, err := s.span(ctx, j, info)
+	from, to, err := s.span(ctx, j, info, progress)
 	if err != nil {
 		return done, err
 	}
 	var out trace.Writer
 	var buf []byte
-	err = j.Blocks(ctx, from, to, func(blk buffer.Block) error {
+	err = j.Blocks(ctx, from, to, progress.walk(stepReading, from, to, func(blk buffer.Block) error {
 		b, err := decode(&blk)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func Record(ctx context.Context, j Journal, s Selection, w io.Writer) (Recorded,
 		done.Readings += len(b.Readings)
 		_, err = w.Write(buf)
 		return err
-	})
+	}))
 	return done, err
 }
 

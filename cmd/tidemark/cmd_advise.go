@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +43,7 @@ func newAdviseCmd() *cobra.Command {
 				return fmt.Errorf("--top %d: the number of rows cannot be negative", top)
 			}
 			a, err := advise(cmd, &from, args, top)
-			if err != nil || a == nil {
+			if err != nil {
 				return err
 			}
 			if asJSON {
@@ -66,8 +64,7 @@ func newAdviseCmd() *cobra.Command {
 	return cmd
 }
 
-// advise measures the trace that is named, else the journal. It is nil if the
-// command was interrupted.
+// advise measures the trace that is named, else the journal.
 func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*advice, error) {
 	given := cmd.Flags().Changed("config")
 	if len(args) == 1 {
@@ -85,7 +82,7 @@ func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*ad
 	}
 	meter := disorder.New(budgets)
 	if len(args) == 1 {
-		if err := measure(cmd.Context(), meter, args[0], cmd.InOrStdin()); err != nil {
+		if err := measure(cmd, meter, args[0]); err != nil {
 			return nil, err
 		}
 		return &advice{args[0], meter.Report(top), adviseAssumptions}, nil
@@ -96,7 +93,7 @@ func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*ad
 		if err != nil {
 			return err
 		}
-		if err := measureJournal(cmd.Context(), meter, j); err != nil {
+		if err := measureJournal(cmd, meter, j); err != nil {
 			return err
 		}
 		a = &advice{"journal of " + cmp.Or(info.Gateway, "a gateway") + " since " + storeTime(info.OldestMS), meter.Report(top), adviseAssumptions}
@@ -107,9 +104,11 @@ func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*ad
 
 // measureJournal adds every reading of a journal to the meter, in the order of
 // their arrival.
-func measureJournal(ctx context.Context, m *disorder.Meter, j history.Journal) error {
+func measureJournal(cmd *cobra.Command, m *disorder.Meter, j history.Journal) error {
 	all := history.Selection{FromMS: reading.NoTime, ToMS: reading.NoTime}
-	return history.Batches(ctx, j, all, func(b *reading.Batch) error {
+	bar := newProgressBar(cmd)
+	defer bar.end()
+	return history.Batches(cmd.Context(), j, all, bar.show, func(b *reading.Batch) error {
 		for i := range b.Readings {
 			r := &b.Readings[i]
 			if r.Stamp.Disposition != reading.Pending && inOrder(r) {
@@ -148,24 +147,24 @@ func adviseBudgets(file string) ([]disorder.Budget, error) {
 
 // measure adds every reading of a trace to the meter. The trace's watermarks and
 // status say nothing about order, so they may be there and are passed over.
-func measure(ctx context.Context, m *disorder.Meter, name string, in io.Reader) error {
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("cannot read the trace: %w", err)
-		}
-		defer f.Close()
-		in = f
+func measure(cmd *cobra.Command, m *disorder.Meter, name string) error {
+	bar := newProgressBar(cmd)
+	defer bar.end()
+	in, err := openTrace(cmd, name, bar)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	for ops := trace.NewReader(in, true); ; {
-		if ctx.Err() != nil {
-			return runtimeError(fmt.Errorf("%s: %w", name, ctx.Err()))
+		if cmd.Context().Err() != nil {
+			return errInterrupted
 		}
 		op, err := ops.Next()
 		var fault *trace.Fault
 		switch {
 		case err == io.EOF:
 			return nil
+		case cmd.Context().Err() != nil: // reading ends with it
 		case errors.As(err, &fault):
 			return fmt.Errorf("%s: %w", name, err)
 		case err != nil:

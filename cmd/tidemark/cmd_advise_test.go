@@ -193,7 +193,10 @@ func TestAdviseAgreesWithTheEngine(t *testing.T) {
 			}
 		}
 		m := disorder.New([]disorder.Budget{c})
-		if err := measure(t.Context(), m, "-", strings.NewReader(ops.String())); err != nil {
+		cmd := newAdviseCmd()
+		cmd.SetContext(t.Context())
+		cmd.SetIn(strings.NewReader(ops.String()))
+		if err := measure(cmd, m, "-"); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range m.Report(0).Scopes {

@@ -42,7 +42,11 @@ tidemark restore brings it back, here or on another machine.`,
 			}
 			m := archive.Manifest{Gateway: cfg.Gateway.ID, Product: version, Created: now.Format(time.RFC3339),
 				Config: absolute(file), Store: absolute(cfg.Store.Path.String()), Files: cfg.NamedFiles()}
-			if err := backup(cmd.Context(), m, out); err != nil {
+			err = backup(cmd, m, out)
+			switch {
+			case cmd.Context().Err() != nil && err != nil:
+				return errInterrupted
+			case err != nil:
 				return runtimeError(fmt.Errorf("nothing was saved: %w", err))
 			}
 			return runtimeError(printBackup(cmd.OutOrStdout(), out, &m))
@@ -54,7 +58,7 @@ tidemark restore brings it back, here or on another machine.`,
 }
 
 // backup writes the archive, whole or not at all.
-func backup(ctx context.Context, m archive.Manifest, out string) error {
+func backup(cmd *cobra.Command, m archive.Manifest, out string) error {
 	f, err := os.CreateTemp(filepath.Dir(out), ".tidemark-backup-*")
 	if err != nil {
 		return err
@@ -65,7 +69,13 @@ func backup(ctx context.Context, m archive.Manifest, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := backupStore(ctx, m.Store, a); err != nil {
+	bar := newProgressBar(cmd)
+	defer bar.end()
+	begin := func(size int64) (io.Writer, error) {
+		w, err := a.Store(size)
+		return io.MultiWriter(w, &byteMeter{progress: bar.until(cmd.Context()), step: "saving", total: size}), err
+	}
+	if err := backupStore(cmd.Context(), m.Store, begin); err != nil {
 		return err
 	}
 	if err := errors.Join(a.Files(), a.Close(), f.Sync(), f.Close()); err != nil {
@@ -75,16 +85,16 @@ func backup(ctx context.Context, m archive.Manifest, out string) error {
 }
 
 // backupStore copies the store of the running gateway, or the one at rest.
-func backupStore(ctx context.Context, store string, a *archive.Writer) error {
+func backupStore(ctx context.Context, store string, begin func(size int64) (io.Writer, error)) error {
 	body, size, err := gateway.AskBackup(ctx, gateway.SocketPath(store))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return buffer.CopyFile(store, a.Store)
+		return buffer.CopyFile(store, begin)
 	case err != nil:
 		return err
 	}
 	defer body.Close()
-	w, err := a.Store(size)
+	w, err := begin(size)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,9 @@ what they do not prove is marked.`,
 				return err
 			}
 			return from.with(cmd.Context(), func(j history.Journal) error {
-				x, err := history.Explain(cmd.Context(), j, q)
+				bar := newProgressBar(cmd)
+				x, err := history.Explain(cmd.Context(), j, q, bar.show)
+				bar.end()
 				switch {
 				case err != nil:
 					return notExplained(cmd.Context(), j, name, err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -37,9 +36,7 @@ func writePages(root *cobra.Command, dir string) error {
 			return err
 		}
 	}
-	root.DisableAutoGenTag = true
-	never := time.Unix(0, 0).UTC() // the same pages on every day
-	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "TIDEMARK", Section: "1", Date: &never, Source: "Tidemark " + version, Manual: "Tidemark"}, man); err != nil {
+	if err := writeManual(root, man); err != nil {
 		return err
 	}
 	for name, write := range map[string]func(string) error{
@@ -54,6 +51,59 @@ func writePages(root *cobra.Command, dir string) error {
 	return writeConfigPage(filepath.Join(dir, "man", "man5"))
 }
 
+// writeManual writes the page of a command and of those below it.
+func writeManual(cmd *cobra.Command, dir string) error {
+	for _, sub := range cmd.Commands() {
+		if !sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := writeManual(sub, dir); err != nil {
+			return err
+		}
+	}
+	cmd.DisableAutoGenTag = true
+	var b bytes.Buffer // of SOURCE_DATE_EPOCH, so the same pages on every day
+	err := doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "Tidemark " + version, Manual: "Tidemark"}, &b)
+	if err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+	return os.WriteFile(filepath.Join(dir, name), withOptions(b.Bytes(), cmd), 0o644)
+}
+
+// withOptions lists a command's flags in its page as --help does. The library would
+// write --help[=false] and --out="".
+func withOptions(page []byte, cmd *cobra.Command) []byte {
+	before, rest, found := bytes.Cut(page, []byte(".SH OPTIONS\n"))
+	if !found {
+		return page
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString(".SH OPTIONS\n")
+	flags := cmd.Flags()
+	flags.AddFlagSet(cmd.InheritedFlags())
+	writeVerbatim(&b, flags.FlagUsagesWrapped(78))
+	if i := bytes.Index(rest, []byte("\n.SH SEE ALSO")); i >= 0 {
+		b.Write(rest[i:])
+	}
+	return b.Bytes()
+}
+
+// writeVerbatim writes text as it stands.
+func writeVerbatim(b *bytes.Buffer, text string) {
+	b.WriteString(".nf\n")
+	escape := strings.NewReplacer(`\`, `\e`, "-", `\-`)
+	for line := range strings.Lines(text) {
+		line = escape.Replace(line)
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			line = `\&` + line
+		}
+		b.WriteString(line)
+	}
+	b.WriteString(".fi\n")
+}
+
 // writeConfigPage makes a manual page of the annotated configuration, as it is.
 func writeConfigPage(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -66,14 +116,8 @@ func writeConfigPage(dir string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, ".TH TIDEMARK.YAML 5 \"\" \"Tidemark %s\" \"Tidemark\"\n", version)
 	b.WriteString(".SH NAME\ntidemark.yaml \\- configuration of the Tidemark gateway\n")
-	b.WriteString(".SH DESCRIPTION\nThe file as it is installed: every key with its default and its meaning.\n.PP\n.nf\n")
-	for line := range strings.Lines(string(file)) {
-		line = strings.ReplaceAll(line, `\`, `\e`)
-		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
-			line = `\&` + line
-		}
-		b.WriteString(line)
-	}
-	b.WriteString(".fi\n.SH SEE ALSO\n.BR tidemark (1),\n.BR tidemark-check (1)\n")
+	b.WriteString(".SH DESCRIPTION\nThe file as it is installed: every key with its default and its meaning.\n.PP\n")
+	writeVerbatim(&b, string(file))
+	b.WriteString(".SH SEE ALSO\n.BR tidemark (1),\n.BR tidemark-check (1)\n")
 	return os.WriteFile(filepath.Join(dir, "tidemark.yaml.5"), b.Bytes(), 0o644)
 }

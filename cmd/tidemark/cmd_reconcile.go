@@ -44,7 +44,7 @@ everything is kept says so (partial). --from and --to are starts of windows.`,
 				view = now.Format("20060102T150405Z")
 			}
 			r := &reconciler{view: uplink.View{Name: view, ReconciledAtNS: now.UnixNano()}, what: what, out: out}
-			err = from.with(cmd.Context(), func(j history.Journal) error { return r.run(cmd, j, file != "") })
+			err = from.with(cmd.Context(), func(j history.Journal) error { return r.run(cmd, j, file) })
 			return done(err)
 		},
 	}
@@ -68,18 +68,15 @@ type reconciler struct {
 	windows, partial int
 }
 
-// run writes the view. Where the records go to a file a bar shows how far it is.
-func (r *reconciler) run(cmd *cobra.Command, j history.Journal, toFile bool) error {
+// run writes the view.
+func (r *reconciler) run(cmd *cobra.Command, j history.Journal, file string) error {
 	info, err := j.Info(cmd.Context())
 	if err != nil {
 		return err
 	}
 	r.view.FromNS, r.view.ToNS = knownNS(info.OldestMS), knownNS(info.LatestMS)
 	enc := uplink.Encoder{Gateway: info.Gateway, Generation: info.Generation}
-	var bar *progressBar
-	if toFile {
-		bar = newProgressBar(cmd.ErrOrStderr())
-	}
+	bar := newProgressBarBeside(cmd, file)
 	_, err = history.Reconcile(cmd.Context(), j, r.what, bar.show, func(w history.Reconciled) error {
 		r.windows++
 		if len(w.Partial) > 0 {
@@ -93,7 +90,7 @@ func (r *reconciler) run(cmd *cobra.Command, j history.Journal, toFile bool) err
 	if errors.Is(err, history.ErrUnselected) {
 		return &exitError{exitUsage, err}
 	}
-	if err == nil && toFile {
+	if err == nil && file != "" {
 		printReconciled(cmd.ErrOrStderr(), r)
 	}
 	return err

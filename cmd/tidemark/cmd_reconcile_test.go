@@ -63,15 +63,3 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 }
-
-func TestProgressLine(t *testing.T) {
-	for want, share := range map[string]float64{
-		"[                              ]   0 %":                  0,
-		"[███████                       ]  25 %, about 30s to go": 0.25,
-		"[██████████████████████████████] 100 %":                  1.5,
-	} {
-		if got := progressLine(share, 10*time.Second); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}

@@ -44,8 +44,10 @@ func (f *journalFlags) with(ctx context.Context, fn func(history.Journal) error)
 	err = errors.Join(fn(j), j.Close())
 	var e *exitError
 	switch {
-	case err == nil, ctx.Err() != nil:
+	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		return errInterrupted
 	case errors.As(err, &e):
 		return err
 	case gateway.IsDamage(err):
@@ -93,7 +95,9 @@ the revisions and values that went upstream. --from and --to are times of arriva
 				return err
 			}
 			err = from.with(cmd.Context(), func(j history.Journal) error {
-				r, err := history.Record(cmd.Context(), j, s, out)
+				bar := newProgressBarBeside(cmd, file)
+				r, err := history.Record(cmd.Context(), j, s, bar.show, out)
+				bar.end()
 				if err == nil {
 					printRecorded(cmd.ErrOrStderr(), &r, &s)
 				}
@@ -112,30 +116,37 @@ the revisions and values that went upstream. --from and --to are times of arriva
 }
 
 // createOutput opens what a command writes to: a file, or standard output if none
-// is named. done ends the writing, with the error that it came to, and leaves no file
-// that is only begun.
+// is named. done ends the writing, with the error that it came to. Until then the file
+// has another name, so that one that is only begun is not taken for a whole one.
 func createOutput(file string, stdout io.Writer) (out io.Writer, done func(error) error, err error) {
 	if file == "" {
 		w := bufio.NewWriterSize(stdout, 64<<10)
 		return w, func(err error) error { return errors.Join(err, runtimeError(w.Flush())) }, nil
 	}
-	flag := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		flag = os.O_WRONLY // a device or a pipe
+	begun, flag := file+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL
+	switch info, err := os.Stat(file); {
+	case err == nil && info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is there already: name another file, or remove it", file)
+	case err == nil:
+		begun, flag = file, os.O_WRONLY // a device or a pipe
 	}
-	f, err := os.OpenFile(file, flag, 0o644)
+	f, err := os.OpenFile(begun, flag, 0o644)
 	if err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return nil, nil, fmt.Errorf("%s is there already: name another file, or remove it", file)
+			return nil, nil, fmt.Errorf("%s is there already, begun by a command that runs or was killed: name another file, or remove it", begun)
 		}
 		return nil, nil, fmt.Errorf("cannot write: %w", err)
 	}
 	w := bufio.NewWriterSize(f, 64<<10)
 	return w, func(err error) error {
-		err = errors.Join(err, runtimeError(errors.Join(w.Flush(), f.Close())))
-		if err != nil && flag&os.O_EXCL != 0 {
-			err = errors.Join(err, runtimeError(os.Remove(file)))
+		err = errors.Join(err, runtimeError(w.Flush()))
+		if begun == file {
+			return errors.Join(err, runtimeError(f.Close()))
 		}
-		return err
+		err = errors.Join(err, runtimeError(errors.Join(f.Sync(), f.Close())))
+		if err == nil {
+			return runtimeError(os.Rename(begun, file))
+		}
+		return errors.Join(err, runtimeError(os.Remove(begun)))
 	}, nil
 }

@@ -108,7 +108,7 @@ func TestJournalsThatAreNone(t *testing.T) {
 		want string
 	}{
 		{"record --store " + nothing, exitStorage, "no such file"},
-		{"record --store " + text, exitStorage, "is damaged"},
+		{"record --store " + text, exitStorage, "is no store"},
 		{"record --socket " + nothing, exitRuntime, "the gateway is not running"},
 		{"record --from noon", exitUsage, "no time"},
 		{"record --sensor temp --socket x", exitUsage, "names no sensor"},

@@ -64,7 +64,7 @@ func newReplayCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.run(cmd.Context(), shown, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			return r.run(cmd, shown, args[0])
 		},
 	}
 	fl := cmd.Flags()
@@ -142,35 +142,56 @@ type replayer struct {
 }
 
 // run prints what comes out; before a fault of the trace, too.
-func (r *replayer) run(ctx context.Context, shown shownKinds, name string, in io.Reader, out io.Writer) error {
+func (r *replayer) run(cmd *cobra.Command, shown shownKinds, name string) error {
 	engine, err := windowing.New(r.config)
 	if err != nil {
 		return err
 	}
-	live := name == "-"
-	if !live {
-		f, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("cannot read the trace: %w", err)
-		}
-		defer f.Close()
-		in = f
+	bar := newProgressBarBeside(cmd, "")
+	defer bar.end()
+	in, err := openTrace(cmd, name, bar)
+	if err != nil {
+		return err
 	}
-	lines := &replayLines{w: bufio.NewWriterSize(out, 64<<10), shown: shown, live: live}
+	defer in.Close()
+	lines := &replayLines{w: bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10), shown: shown, live: name == "-"}
 	ops := trace.NewReader(in, r.config.Explicit)
 	ops.Judge = r.judge
-	err = r.trace(ctx, engine, ops, lines)
+	err = r.trace(cmd.Context(), engine, ops, lines)
 	if flushErr := lines.w.Flush(); flushErr != nil {
 		return runtimeError(fmt.Errorf("cannot write what came out: %w", flushErr))
 	}
 	var fault *trace.Fault
-	if err != nil && !errors.As(err, &fault) {
-		return runtimeError(fmt.Errorf("%s: %w", name, err))
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case cmd.Context().Err() != nil:
+		return errInterrupted
+	case errors.As(err, &fault):
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return nil
+	return runtimeError(fmt.Errorf("%s: %w", name, err))
+}
+
+// openTrace opens the trace of that name, - for standard input. The bar shows how much
+// of a file is read, and reading one ends with the command.
+func openTrace(cmd *cobra.Command, name string, bar *progressBar) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the trace: %w", err)
+	}
+	total := int64(0) // of a pipe it is not known
+	if info, err := f.Stat(); err == nil {
+		total = info.Size()
+	}
+	read := &byteMeter{progress: bar.until(cmd.Context()), step: "reading", total: total}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(f, read), f}, nil
 }
 
 func (r *replayer) trace(ctx context.Context, engine *windowing.Engine, ops *trace.Reader, lines *replayLines) error {

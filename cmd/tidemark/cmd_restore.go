@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +34,11 @@ after the backup. Consumers order by (generation, revision) and notice nothing.`
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := clock.HostTime()
-			m, kept, err := restore(args[0], root, overwrite, now)
+			m, kept, err := restore(cmd, args[0], root, overwrite, now)
 			var conflict *conflictError
 			switch {
+			case err != nil && cmd.Context().Err() != nil:
+				return errInterrupted
 			case errors.As(err, &conflict):
 				return &exitError{exitUsage, err}
 			case gateway.IsStorage(err):
@@ -65,9 +68,11 @@ func (e *conflictError) Error() string {
 // restore reads the backup twice: whole, to know that it is sound and that nothing
 // is in its way, and then to put it back. kept is the name of the store that was
 // there before.
-func restore(path, root string, overwrite bool, now time.Time) (m archive.Manifest, kept string, err error) {
+func restore(cmd *cobra.Command, path, root string, overwrite bool, now time.Time) (m archive.Manifest, kept string, err error) {
 	conflict := &conflictError{}
-	err = eachPlace(path, func(a *archive.Reader, p *archive.Place) error {
+	bar := newProgressBar(cmd)
+	defer bar.end()
+	err = eachPlace(path, "checking", bar.until(cmd.Context()), func(a *archive.Reader, p *archive.Place) error {
 		m = a.Manifest
 		if _, err := os.Lstat(filepath.Join(root, p.Path)); err == nil {
 			conflict.paths = append(conflict.paths, filepath.Join(root, p.Path))
@@ -85,7 +90,8 @@ func restore(path, root string, overwrite bool, now time.Time) (m archive.Manife
 	if kept, err = putAside(store, now); err != nil {
 		return m, "", err
 	}
-	err = eachPlace(path, func(_ *archive.Reader, p *archive.Place) error { return p.Put(filepath.Join(root, p.Path)) })
+	// What is begun is not left half done.
+	err = eachPlace(path, "restoring", bar.until(context.WithoutCancel(cmd.Context())), func(_ *archive.Reader, p *archive.Place) error { return p.Put(filepath.Join(root, p.Path)) })
 	if err != nil {
 		return m, kept, err
 	}
@@ -100,14 +106,18 @@ func restore(path, root string, overwrite bool, now time.Time) (m archive.Manife
 	return m, kept, gateway.MarkRestored(cfg, store, now.UnixMilli())
 }
 
-// eachPlace reads an archive to its end.
-func eachPlace(path string, fn func(*archive.Reader, *archive.Place) error) error {
+// eachPlace reads an archive to its end, unless progress ends it with an error.
+func eachPlace(path, step string, progress func(string, int64, int64) error, fn func(*archive.Reader, *archive.Place) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	a, err := archive.NewReader(f)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	a, err := archive.NewReader(io.TeeReader(f, &byteMeter{progress: progress, step: step, total: info.Size()}))
 	if err != nil {
 		return err
 	}

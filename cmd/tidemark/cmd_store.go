@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -38,15 +38,18 @@ its own with its offset in the file. Nothing is changed.
 
 With --replay the whole journal is stepped again as well, from its first block or
 the older checkpoint on, and from each later checkpoint: each block must give what
-was committed with it.`, func(w io.Writer, r *buffer.Report, asJSON bool) error {
+was committed with it.`, func(cmd *cobra.Command, r *buffer.Report, asJSON bool) error {
 			checked := storeCheck{Report: r}
 			if restep && r.FaultCount == 0 {
 				var err error
-				if checked.Replay, err = gateway.Restep(r.Path); err != nil {
-					return &exitError{exitStorage, fmt.Errorf("store %q: %w", r.Path, err)}
+				bar := newProgressBar(cmd)
+				checked.Replay, err = gateway.Restep(r.Path, bar.until(cmd.Context()))
+				bar.end()
+				if err != nil {
+					return storageError(cmd.Context(), fmt.Errorf("store %q: %w", r.Path, err))
 				}
 			}
-			if err := printStoreCheck(w, &checked, asJSON); err != nil {
+			if err := printStoreCheck(cmd.OutOrStdout(), &checked, asJSON); err != nil {
 				return runtimeError(err)
 			}
 			if checked.Replay != nil && !checked.Replay.OK() {
@@ -67,22 +70,22 @@ type storeCheck struct {
 func newStoreStatsCmd() *cobra.Command {
 	return newStoreReportCmd("stats FILE", "Show what a store holds",
 		`Show what a store holds: its blocks, records and evidence, what has been
-delivered, and the room that each takes. Nothing is changed.`, func(w io.Writer, r *buffer.Report, asJSON bool) error {
-			return runtimeError(printStoreStats(w, r, asJSON))
+delivered, and the room that each takes. Nothing is changed.`, func(cmd *cobra.Command, r *buffer.Report, asJSON bool) error {
+			return runtimeError(printStoreStats(cmd.OutOrStdout(), r, asJSON))
 		})
 }
 
 // newStoreReportCmd is a command that shows a report, and fails on damage.
-func newStoreReportCmd(use, short, long string, show func(w io.Writer, r *buffer.Report, asJSON bool) error) *cobra.Command {
+func newStoreReportCmd(use, short, long string, show func(cmd *cobra.Command, r *buffer.Report, asJSON bool) error) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := buffer.Check(args[0])
+			r, err := checkStore(cmd, args[0])
 			if err != nil {
-				return &exitError{exitStorage, err}
+				return err
 			}
-			if err := show(cmd.OutOrStdout(), r, asJSON); err != nil {
+			if err := show(cmd, r, asJSON); err != nil {
 				return err
 			}
 			if r.FaultCount > 0 {
@@ -93,6 +96,25 @@ func newStoreReportCmd(use, short, long string, show func(w io.Writer, r *buffer
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// checkStore reads a store from end to end.
+func checkStore(cmd *cobra.Command, path string) (*buffer.Report, error) {
+	bar := newProgressBar(cmd)
+	defer bar.end()
+	r, err := buffer.Check(path, bar.until(cmd.Context()))
+	if err != nil {
+		return nil, storageError(cmd.Context(), err)
+	}
+	return r, nil
+}
+
+// storageError gives an error of work on a store its exit code.
+func storageError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return &exitError{exitStorage, err}
 }
 
 // damagedStore is the error of a store with faults, and the remedy.
@@ -118,16 +140,18 @@ which takes its place when it is whole: until then the store is as it was. A
 damaged store is left alone.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := buffer.Check(args[0])
+			r, err := checkStore(cmd, args[0])
 			if err != nil {
-				return &exitError{exitStorage, err}
+				return err
 			}
 			if r.FaultCount > 0 { // a copy would hide where the damage was
 				return damagedStore(r)
 			}
-			before, after, err := buffer.Compact(args[0])
+			bar := newProgressBar(cmd)
+			before, after, err := buffer.Compact(args[0], bar.until(cmd.Context()))
+			bar.end()
 			if err != nil {
-				return &exitError{exitStorage, err}
+				return storageError(cmd.Context(), err)
 			}
 			c := compacted{Path: args[0], Before: before, After: after}
 			if asJSON {
@@ -151,9 +175,11 @@ exist. The exit code is 3 if a gateway cannot go on with NEW; it can still be
 read.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := buffer.Salvage(args[0], args[1])
+			bar := newProgressBar(cmd)
+			found, err := buffer.Salvage(args[0], args[1], bar.until(cmd.Context()))
+			bar.end()
 			if err != nil {
-				return &exitError{exitStorage, err}
+				return storageError(cmd.Context(), err)
 			}
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), found)

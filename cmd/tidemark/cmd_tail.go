@@ -42,6 +42,9 @@ how many; the gateway waits for nobody. Interrupt it to end.`,
 				}
 			}
 			err = tail(cmd, socket, name, limit, asJSON)
+			if cmd.Context().Err() != nil {
+				return nil // to be interrupted is its end
+			}
 			return answered(cmd.Context(), socket, err)
 		},
 	}

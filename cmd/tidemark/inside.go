@@ -36,13 +36,14 @@ func (f *gatewayFlags) path() (string, error) {
 	return gateway.SocketPath(configs.StoreOf(f.file)), nil
 }
 
-// answered gives what came of a question to the gateway its exit code, and an
-// interrupted command none.
+// answered gives what came of a question to the gateway its exit code.
 func answered(ctx context.Context, socket string, err error) error {
 	var e *exitError
 	switch {
-	case err == nil, ctx.Err() != nil:
+	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		return errInterrupted
 	case errors.As(err, &e):
 		return err
 	}

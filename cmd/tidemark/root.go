@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 )
@@ -26,6 +27,9 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
+
+// errInterrupted ends a command that was told to end before its work was done.
+var errInterrupted = &exitError{exitRuntime, errors.New("interrupted before the end")}
 
 // runtimeError gives an error the exit code of a failure, and passes nil on.
 func runtimeError(err error) error {
@@ -96,10 +100,14 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q; %s --help shows those that there are", args[0], cmd.CommandPath())
 }
 
-// fileByFlag refuses arguments of a command that takes its file with -c.
+// fileByFlag refuses arguments of a command that takes its file with -c, and the one
+// that it writes, if it does, with -o.
 func fileByFlag(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if ext := filepath.Ext(args[0]); cmd.Flags().ShorthandLookup("o") != nil && ext != ".yaml" && ext != ".yml" {
+		return fmt.Errorf("%s takes the file that it writes with -o: %s -o %s", cmd.Name(), cmd.CommandPath(), args[0])
 	}
 	return fmt.Errorf("%s takes its configuration with -c: %s -c %s", cmd.Name(), cmd.CommandPath(), args[0])
 }

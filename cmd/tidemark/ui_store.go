@@ -75,7 +75,7 @@ func printStoreStats(w io.Writer, r *buffer.Report, asJSON bool) error {
 	fmt.Fprintf(&b, "created   %s, %d commits, the latest at %s\n", storeTime(r.CreatedMS), r.Commits, storeTime(r.LatestMS))
 	fmt.Fprintf(&b, "journal   %s, %d readings\n", storeRange(r.Journal), r.Readings)
 	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "          blocks %d to %d are lost\n", g.First, g.Next-1)
+		fmt.Fprintf(&b, "          %s\n", lostBlocks(g))
 	}
 	fmt.Fprintf(&b, "outbox    %s\n", storeRange(r.Outbox))
 	for _, name := range slices.Sorted(maps.Keys(r.Cursors)) {
@@ -113,13 +113,20 @@ func printCompacted(w io.Writer, c compacted) error {
 	return err
 }
 
+func lostBlocks(g buffer.Gap) string {
+	if g.Next == g.First+1 {
+		return fmt.Sprintf("block %d is lost", g.First)
+	}
+	return fmt.Sprintf("blocks %d to %d are lost", g.First, g.Next-1)
+}
+
 // printSalvaged says what was brought back.
 func printSalvaged(w io.Writer, path string, s *buffer.Salvaged) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wrote %s: %d blocks with %d readings, %d records, %d pieces of evidence, %s\n",
 		path, s.Blocks, s.Readings, s.Records, s.Evidence, count(s.Values, "named value"))
 	for _, g := range s.Gaps {
-		fmt.Fprintf(&b, "blocks %d to %d are lost\n", g.First, g.Next-1)
+		fmt.Fprintln(&b, lostBlocks(g))
 	}
 	if s.LostRecords > 0 {
 		fmt.Fprintf(&b, "%d records are lost\n", s.LostRecords)

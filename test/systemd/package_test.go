@@ -28,6 +28,8 @@ func TestPackage(t *testing.T) {
 	if first, again := sum(), sum(); first != again {
 		t.Error("made twice, the package differs")
 	}
+	// As --help has it, not as the library spells flags: --help[=false], --out="".
+	host(t, "sh", "-c", `! zgrep -E '\[=|=""' "$0"/dist/share/man/man1/*.gz`, repository)
 	host(t, "lintian", "--allow-root", "--fail-on=error,warning", deb)
 }
 
