@@ -90,9 +90,7 @@ func (b *client) connectError(ack *paho.Connack, err error) error {
 	code, said := broker.Code(ack.ReasonCode), ""
 	b.noRetain = b.noRetain || code == broker.RetainNotSupported
 	if p := ack.Properties; p != nil {
-		if said = p.ReasonString; p.ServerReference != "" {
-			said = "it names " + p.ServerReference
-		}
+		said = broker.Words(p.ReasonString, p.ServerReference)
 	}
 	return b.peer.Refused(code, said)
 }
@@ -102,8 +100,12 @@ func ownWords(d *paho.Disconnect) string {
 	if d.Properties == nil {
 		return ""
 	}
-	return d.Properties.ReasonString
+	return broker.Words(d.Properties.ReasonString, d.Properties.ServerReference)
 }
+
+// leastPacket is what most records fit into. A broker that takes less would have them
+// set aside one by one, all of them.
+const leastPacket = 1024
 
 // maxAliases bounds what is remembered of topics.
 const maxAliases = 1024
@@ -141,6 +143,11 @@ func (c *mqttConn) accept(ack *paho.Connack) error {
 	}
 	if p.MaximumPacketSize != nil {
 		c.lim.maxPacket = *p.MaximumPacketSize
+		if c.lim.maxPacket < leastPacket {
+			c.disconnect(broker.Normal)
+			c.abort()
+			return fmt.Errorf("the broker at %s takes packets of at most %d bytes, so that hardly any record would arrive; raise its maximum packet size (mosquitto: max_packet_size) to 16384 or more", c.peer.Addr(), c.lim.maxPacket)
+		}
 	}
 	if p.TopicAliasMaximum != nil {
 		c.aliasesTo = min(*p.TopicAliasMaximum, maxAliases)

@@ -96,7 +96,7 @@ func TestMaximumPacketSize(t *testing.T) {
 	// The size of a packet with alias, which the first of a topic has.
 	open := startScripted(t, func(_ *packets.Connect, a *packets.Connack) { a.Properties.TopicAliasMaximum = ptr(uint16(9)) })
 	src := newOutbox()
-	src.add(record(100))
+	src.add(record(1000))
 	cfg := quick()
 	cfg.URL = open.url()
 	_, stop := run(t, cfg, src, nil)
@@ -108,7 +108,7 @@ func TestMaximumPacketSize(t *testing.T) {
 		a.Properties.MaximumPacketSize, a.Properties.TopicAliasMaximum = &limit, ptr(uint16(9))
 	})
 	src = newOutbox()
-	src.add(record(100), record(101), record(99))
+	src.add(record(1000), record(1001), record(999))
 	cfg.URL = s.url()
 	var aside func() []uplink.SetAside
 	cfg.SetAside, aside = collect(t, src)
@@ -201,8 +201,9 @@ func TestConnack(t *testing.T) {
 		"server moved": {func(_ *packets.Connect, a *packets.Connack) {
 			a.ReasonCode, a.Properties.ServerReference = 0x9D, "b.example"
 		}, uplink.StateWaiting, "b.example"},
-		"QoS 0 only":        {func(_ *packets.Connect, a *packets.Connack) { a.Properties.MaximumQOS = ptr(byte(0)) }, uplink.StateWaiting, "QoS 0 only"},
-		"Receive Maximum 0": {func(_ *packets.Connect, a *packets.Connack) { a.Properties.ReceiveMaximum = ptr(uint16(0)) }, uplink.StateWaiting, "Receive Maximum 0"},
+		"QoS 0 only":          {func(_ *packets.Connect, a *packets.Connack) { a.Properties.MaximumQOS = ptr(byte(0)) }, uplink.StateWaiting, "QoS 0 only"},
+		"packets of 64 bytes": {func(_ *packets.Connect, a *packets.Connack) { a.Properties.MaximumPacketSize = ptr(uint32(64)) }, uplink.StateWaiting, "at most 64 bytes"},
+		"Receive Maximum 0":   {func(_ *packets.Connect, a *packets.Connack) { a.Properties.ReceiveMaximum = ptr(uint16(0)) }, uplink.StateWaiting, "Receive Maximum 0"},
 		"retain refused": {func(c *packets.Connect, a *packets.Connack) {
 			if c.WillRetain {
 				a.ReasonCode = 0x9A

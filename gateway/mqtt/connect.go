@@ -46,10 +46,8 @@ func (r *Reader) connect(ctx context.Context) (*connection, error) {
 		AttemptConnection:     r.attempt,
 		ConnectPacketBuilder:  r.connectPacket,
 		OnConnectError:        r.failed,
-		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
-			r.mu.Lock()
-			r.setState(Connected, "")
-			r.mu.Unlock()
+		OnConnectionUp: func(m *autopaho.ConnectionManager, ack *paho.Connack) {
+			r.granted(ack)
 			var up context.Context
 			up, c.unsubscribe = context.WithCancel(ctx)
 			c.subs.Go(func() { r.subscribe(up, m) })
@@ -115,7 +113,7 @@ func (r *Reader) failed(err error) {
 	defer r.mu.Unlock()
 	var no *autopaho.ConnackError
 	if errors.As(err, &no) {
-		r.setState(Refused, r.peer.Refused(broker.Code(no.ReasonCode), no.Reason).Error())
+		r.setState(Refused, r.peer.Refused(broker.Code(no.ReasonCode), r.words).Error())
 		return
 	}
 	r.retry.unreachable()
@@ -126,6 +124,29 @@ func (r *Reader) failed(err error) {
 		err = cause // autopaho says in front of it what Unreachable says too
 	}
 	r.setState(Waiting, r.peer.Unreachable(err).Error())
+}
+
+// granted notes a connection that is up, and what of it is less than was asked for.
+func (r *Reader) granted(ack *paho.Connack) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.setState(Connected, "")
+	r.session = ""
+	r.keepAlive.Store(int64(r.cfg.KeepAlive))
+	p := ack.Properties
+	if p == nil {
+		return
+	}
+	if p.ServerKeepAlive != nil && *p.ServerKeepAlive > 0 {
+		r.keepAlive.Store(int64(*p.ServerKeepAlive) * int64(time.Second))
+	}
+	asked := uint32(r.cfg.SessionExpiry / time.Second)
+	switch {
+	case p.AssignedClientID != "" && p.AssignedClientID != r.cfg.ClientID:
+		r.session = fmt.Sprintf("the broker at %s gave the session the name %s instead of %s and will not find it again: what comes while the gateway is away is lost; set a client_id that it accepts", r.peer.Addr(), p.AssignedClientID, r.cfg.ClientID)
+	case p.SessionExpiryInterval != nil && *p.SessionExpiryInterval < asked:
+		r.session = fmt.Sprintf("the broker at %s keeps the session for %v without a connection, not for %v: what comes later is lost; let it keep sessions longer (mosquitto: persistent_client_expiration), or lower session_expiry to what it allows", r.peer.Addr(), time.Duration(*p.SessionExpiryInterval)*time.Second, r.cfg.SessionExpiry)
+	}
 }
 
 // pinger keeps the connection alive, and says when the broker no longer answers.
@@ -141,11 +162,11 @@ func (p pinger) Run(ctx context.Context, conn net.Conn, keepAlive uint16) error 
 }
 
 // dismissed notes a DISCONNECT from the broker.
-func (r *Reader) dismissed(l *link, code broker.Code) {
+func (r *Reader) dismissed(l *link, code broker.Code, words string) {
 	now := r.clk.Now().BootNS
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.ending = r.peer.Ended(code, "").Error()
+	l.ending = r.peer.Ended(code, words).Error()
 	if code == broker.TakenOver {
 		r.retry.takenOver(now)
 	}
@@ -251,21 +272,26 @@ func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManage
 		}
 		return false
 	}
-	for i, asked := range s.Subscriptions[:min(len(s.Subscriptions), len(ack.Reasons))] {
+	for i, asked := range s.Subscriptions {
+		if i >= len(ack.Reasons) {
+			r.refuse(asked.Topic, fmt.Sprintf("the broker's answer leaves out whether the subscription to %s stands; it is at fault", asked.Topic))
+			err = errShort
+			continue
+		}
 		switch code := broker.Code(ack.Reasons[i]); {
 		case code == broker.IdentifierInUse && r.status.Resumed:
 			// mochi mixes our packet ids up with its own. The session has the
 			// subscription; trying again soon makes sure.
-		case code == broker.NotAuthorized:
-			r.refuse(asked.Topic, fmt.Sprintf("the broker refuses the subscription to %s: %v; allow the user to read it", asked.Topic, code))
 		case code.Failed():
-			r.refuse(asked.Topic, fmt.Sprintf("the broker refuses the subscription to %s: %v", asked.Topic, code))
+			r.refuse(asked.Topic, fmt.Sprintf("the broker refuses the subscription to %s: %s", asked.Topic, code.Refusal()))
 		case ack.Reasons[i] < asked.QoS:
 			r.refuse(asked.Topic, fmt.Sprintf("the broker grants only QoS %d for %s: messages can be lost; let it grant %d", code, asked.Topic, asked.QoS))
 		}
 	}
 	return err == nil
 }
+
+var errShort = errors.New("a SUBACK with fewer reason codes than subscriptions")
 
 // refuse notes why a subscription does not stand as asked. The lock is held.
 func (r *Reader) refuse(filter, why string) {

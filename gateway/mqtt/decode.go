@@ -21,6 +21,7 @@ type Message struct {
 
 // Limits of a message, so that a hostile one costs bounded time and memory.
 const (
+	maxTopic    = 1 << 10 // bytes of a topic: every one that was met is remembered
 	maxName     = 1 << 10 // bytes of a name or an id
 	maxExcerpt  = 256     // bytes of a payload that are kept as evidence
 	maxDetailed = 16      // rejects of one message that are described
@@ -104,8 +105,13 @@ func (d *Decoder) Decode(m *Message, out *reading.Parcel, spill func()) {
 		d.delivery |= reading.Redelivered
 	}
 	d.router.at(m.At.BootNS)
-	d.route = d.router.route(view(m.Topic))
+	d.route = nil
+	if len(m.Topic) <= maxTopic {
+		d.route = d.router.route(view(m.Topic))
+	}
 	switch {
+	case len(m.Topic) > maxTopic:
+		d.malformed("name_too_long", "the topic has "+strconv.Itoa(len(m.Topic))+" bytes, more than "+strconv.Itoa(maxTopic))
 	case d.route == nil:
 		d.reject(reading.Unmatched, "topic_unmatched", "no subscription is for this topic; if it is an earlier one's, the broker's session still has it", "")
 	case d.route.sub == nil:
@@ -136,8 +142,8 @@ func (d *Decoder) Rebirths() []string {
 // m.Payload is its beginning.
 func (d *Decoder) TooLarge(m *Message, size, limit int, out *reading.Parcel) {
 	out.Rejects = append(out.Rejects, reading.Reject{Kind: reading.Malformed, Reason: "too_large",
-		Detail: "payload of " + strconv.Itoa(size) + " bytes is above max_payload, " + strconv.Itoa(limit) + "; send smaller messages or raise it",
-		Place:  string(m.Topic), Excerpt: excerpt(view(m.Payload)), IngestNS: m.At.WallNS})
+		Detail: "a message of " + strconv.Itoa(size) + " bytes is above max_payload, " + strconv.Itoa(limit) + "; send smaller messages or raise it",
+		Place:  string(excerpt(view(m.Topic))), Excerpt: excerpt(view(m.Payload)), IngestNS: m.At.WallNS})
 }
 
 // view is b as a string that lives no longer than b stays unchanged.
@@ -180,7 +186,7 @@ func (d *Decoder) reject(kind reading.RejectKind, code, detail, id string) {
 	if d.route != nil {
 		r.Place = d.route.topic
 	} else {
-		r.Place = string(d.msg.Topic)
+		r.Place = string(excerpt(view(d.msg.Topic)))
 	}
 	if d.rejected++; d.rejected <= maxDetailed {
 		r.Detail = "topic " + r.Place + ": " + detail

@@ -83,7 +83,13 @@ func (l *link) arrived() {
 // connected takes over from the link before this one.
 func (l *link) connected(resumed bool) { l.r.begin(l, resumed) }
 
-func (l *link) disconnected(reason byte) { l.r.dismissed(l, broker.Code(reason)) }
+func (l *link) refused(words string) {
+	l.r.mu.Lock()
+	l.r.words = words
+	l.r.mu.Unlock()
+}
+
+func (l *link) disconnected(code broker.Code, words string) { l.r.dismissed(l, code, words) }
 
 // broke notes what ends the connection; what follows from it says less.
 func (l *link) broke(err error) {
@@ -168,7 +174,7 @@ func (l *link) empty() bool {
 // not to miss them; our pings themselves go on and keep the connection.
 func (l *link) pause() {
 	for l.r.full() {
-		timer := time.NewTimer(l.r.cfg.KeepAlive / 4)
+		timer := time.NewTimer(time.Duration(l.r.keepAlive.Load()) / 4)
 		select {
 		case <-l.wire.closed:
 			timer.Stop()

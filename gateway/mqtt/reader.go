@@ -34,7 +34,8 @@ type Reader struct {
 	seed    maphash.Seed
 
 	committed atomic.Uint64
-	closing   atomic.Bool // what comes now is left to the broker
+	closing   atomic.Bool  // what comes now is left to the broker
+	keepAlive atomic.Int64 // as agreed upon with the broker, nanoseconds
 
 	wake chan struct{} // the queue has something
 	room chan struct{} // the queue has less
@@ -56,6 +57,8 @@ type Reader struct {
 	crowdedNS  int64 // 1 + when a series was last refused, boot line; 0: never
 	status     Status
 	refusals   map[string]string // by filter: why there is no subscription
+	session    string            // in what the session is less than was asked for; empty: in nothing
+	words      string            // the broker's own, of its last refusal
 }
 
 // New prepares a reader. Its error names the key and the remedy.
@@ -72,7 +75,7 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 	if err != nil {
 		return nil, fmt.Errorf("input %s: mqtt: %w", cfg.Input, err)
 	}
-	return &Reader{
+	r := &Reader{
 		cfg: cfg, peer: peer, sink: sink, clk: clk, decoder: d,
 		log:    log.With().Str("input", cfg.Input).Str("broker", peer.Addr()).Logger(),
 		pinger: pinger{paho.NewDefaultPinger()}, seed: maphash.MakeSeed(),
@@ -80,7 +83,9 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 		window: window{ceiling: int(cfg.ReceiveMaximum)}, catch: catchUp{max: cfg.CatchUpMax},
 		refusals: map[string]string{},
 		status:   Status{Input: cfg.Input, Broker: peer.Addr(), ClientID: cfg.ClientID, LastNS: reading.NoTime},
-	}, nil
+	}
+	r.keepAlive.Store(int64(cfg.KeepAlive))
+	return r, nil
 }
 
 // Filters lists the topic filters that the reader subscribes to, for the
@@ -167,6 +172,8 @@ func (r *Reader) Status() Status {
 				break
 			}
 		}
+	case r.session != "":
+		s.Problem = r.session
 	case r.crowded(now):
 		s.Problem = fmt.Sprintf("readings of sensors beyond %d are refused; is a level of the topic or a name in the payload something that changes all the time? else raise max_series", r.cfg.MaxSeries)
 	case r.window.small():

@@ -2,12 +2,18 @@ package mqtt
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"tidemark/internal/broker"
 )
 
 // MQTT 5 §2.1.2: the packet types that pass by here.
@@ -37,8 +43,10 @@ type listener interface {
 	// arrived is called after each read.
 	arrived()
 	connected(sessionPresent bool)
+	// refused is called with a broker's own words in a CONNACK that refuses.
+	refused(words string)
 	publish(*publish)
-	disconnected(reason byte)
+	disconnected(code broker.Code, words string)
 	// broke is called when the connection fails, not when it is closed from here.
 	broke(error)
 }
@@ -66,6 +74,8 @@ const (
 	readBuffer = 64 << 10
 	// maxHead is what may stand before a payload: topic, packet id and properties.
 	maxHead = 96 << 10
+	// writeTimeout is for what a broker that reads takes at once.
+	writeTimeout = 30 * time.Second
 	// maxForeign bounds the packets that are not ours, far above what a broker
 	// sends.
 	maxForeign = 1 << 20
@@ -102,8 +112,14 @@ func (w *wire) isClosed() bool {
 	}
 }
 
-// Write sends a packet, or a part of one; the lock is held.
+// Write sends a packet, or a part of one; the lock is held. A broker that does not
+// read would hold it for ever, and our pings, which find that out, with it.
 func (w *wire) Write(p []byte) (int, error) {
+	late := time.AfterFunc(writeTimeout, func() {
+		w.failed(errUnread)
+		w.Close()
+	})
+	defer late.Stop()
 	n, err := w.Conn.Write(p)
 	return n, w.failed(err)
 }
@@ -143,17 +159,33 @@ func (w *wire) next() error {
 	if _, err := io.ReadFull(w.in, packet); err != nil {
 		return err
 	}
-	body := packet[hlen:]
 	switch {
-	case head>>4 == packetConnack && len(body) >= 2 && body[1] < 0x80:
-		w.to.connected(body[0]&1 != 0)
-	case head>>4 == packetDisconnect && len(body) == 0:
-		w.to.disconnected(0)
-	case head>>4 == packetDisconnect:
-		w.to.disconnected(body[0])
+	case head>>4 == packetDisconnect && n == 0: // a code of 0 may be left out
+		w.to.disconnected(broker.Normal, "")
+	case head>>4 == packetConnack || head>>4 == packetDisconnect:
+		w.told(packet)
 	}
 	w.pass = packet
 	return nil
+}
+
+// told passes on what begins and ends a connection. A packet that cannot be read is
+// the client's to complain about.
+func (w *wire) told(packet []byte) {
+	p, err := packets.ReadPacket(bytes.NewReader(packet))
+	if err != nil {
+		return
+	}
+	switch c := p.Content.(type) {
+	case *packets.Connack:
+		if broker.Code(c.ReasonCode).Failed() {
+			w.to.refused(broker.Words(c.Properties.ReasonString, c.Properties.ServerReference))
+		} else {
+			w.to.connected(c.SessionPresent)
+		}
+	case *packets.Disconnect:
+		w.to.disconnected(broker.Code(c.ReasonCode), broker.Words(c.Properties.ReasonString, c.Properties.ServerReference))
+	}
 }
 
 // header looks at the next packet's fixed header: its first byte, its own length
@@ -223,7 +255,7 @@ func (w *wire) hand(head byte, body []byte, unread int) error {
 		return err
 	}
 	if size > w.maxPayload || unread > 0 {
-		p.size = size
+		p.size = max(size, unread) // a small payload may stand behind very many properties
 		p.payload = p.payload[:min(len(p.payload), maxExcerpt)]
 	}
 	w.to.publish(&p)
@@ -239,7 +271,10 @@ func parsePublish(head byte, b []byte, unread int) (p publish, size int, err err
 		return p, 0, errPublish
 	}
 	n := 2 + int(binary.BigEndian.Uint16(b))
-	if len(b) < n || n == 2 {
+	switch {
+	case n == 2:
+		return p, 0, errAlias
+	case len(b) < n:
 		return p, 0, errPublish
 	}
 	p.topic, b = b[2:n], b[n:]
@@ -258,4 +293,8 @@ func parsePublish(head byte, b []byte, unread int) (p publish, size int, err err
 	return p, size, nil
 }
 
-var errPublish = errors.New("malformed PUBLISH from the broker")
+var (
+	errPublish = errors.New("the broker sent a PUBLISH that is malformed; if it does again after a restart, it is at fault")
+	errAlias   = errors.New("the broker sent a PUBLISH without a topic, and no topic alias was offered to it; it is at fault")
+	errUnread  = errors.New("the broker reads nothing any more")
+)

@@ -7,10 +7,17 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidemark/internal/broker"
 )
 
 // heard notes what a wire brings.
-type heard struct{ publishes []publish }
+type heard struct {
+	publishes []publish
+	broken    error
+}
 
 func (h *heard) waiting() {}
 
@@ -18,9 +25,10 @@ func (h *heard) arrived() {}
 
 func (h *heard) connected(bool) {}
 
-func (h *heard) disconnected(byte) {}
+func (h *heard) refused(string)                   {}
+func (h *heard) disconnected(broker.Code, string) {}
 
-func (h *heard) broke(error) {}
+func (h *heard) broke(err error) { h.broken = err }
 
 func (h *heard) publish(p *publish) {
 	q := *p
@@ -110,6 +118,31 @@ func FuzzWire(f *testing.F) {
 			if len(p.payload) > maxExcerpt || p.size == 0 && len(p.payload) > 100 {
 				t.Fatalf("kept %d bytes", len(p.payload))
 			}
+		}
+	})
+}
+
+// deaf is a connection whose other end reads nothing.
+type deaf struct {
+	net.Conn
+	gone chan struct{}
+}
+
+func (d *deaf) Write([]byte) (int, error) { <-d.gone; return 0, net.ErrClosed }
+func (d *deaf) Close() error              { close(d.gone); return nil }
+
+// A broker that reads nothing would hold the acknowledgements, and the pings behind
+// them, for ever.
+func TestWireGivesUpOnADeafBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		w := newWire(&deaf{gone: make(chan struct{})}, h, 1000)
+		before := time.Now()
+		if _, err := w.Write([]byte{0xC0, 0}); err == nil || h.broken != errUnread {
+			t.Errorf("the write ends with %v, said: %v", err, h.broken)
+		}
+		if took := time.Since(before); took != writeTimeout {
+			t.Errorf("after %v", took)
 		}
 	})
 }

@@ -24,6 +24,10 @@ const (
 	Quota              Code = 0x97
 	PayloadFormat      Code = 0x99
 	RetainNotSupported Code = 0x9A
+	useAnother         Code = 0x9C
+	moved              Code = 0x9D
+	noShares           Code = 0x9E
+	noWildcards        Code = 0xA2
 )
 
 // names are those of the codes that a broker sends for a fault, in the words of
@@ -57,12 +61,12 @@ var names = map[Code]string{
 	PayloadFormat:      "payload format invalid",
 	RetainNotSupported: "retain not supported",
 	0x9B:               "QoS not supported",
-	0x9C:               "use another server",
-	0x9D:               "server moved",
-	0x9E:               "shared subscriptions not supported",
+	useAnother:         "use another server",
+	moved:              "server moved",
+	noShares:           "shared subscriptions not supported",
 	0x9F:               "connection rate exceeded",
 	0xA0:               "maximum connect time",
-	0xA2:               "wildcard subscriptions not supported",
+	noWildcards:        "wildcard subscriptions not supported",
 }
 
 // String returns the code's name and number.
@@ -89,6 +93,25 @@ func (c Code) remedy() string {
 		return "let the broker allow this user"
 	case TakenOver:
 		return "another client uses this client id, give each its own"
+	case PacketTooLarge:
+		return "raise its maximum packet size (mosquitto: max_packet_size)"
+	case useAnother, moved:
+		return "set url to the broker that is meant; no redirection is followed"
 	}
 	return ""
+}
+
+// Refusal says why a subscription does not stand, with the remedy.
+func (c Code) Refusal() string {
+	switch c {
+	case NotAuthorized:
+		return c.String() + "; allow the user to read it"
+	case noShares:
+		return c.String() + "; take share away, or use a broker that has them"
+	case noWildcards:
+		return c.String() + "; write the topics out, or let it allow wildcards"
+	case Quota:
+		return c.String() + "; raise its limit of subscriptions"
+	}
+	return c.String()
 }

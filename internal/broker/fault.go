@@ -77,6 +77,18 @@ func (p *Peer) Ended(c Code, said string) *Answer {
 	return &Answer{c, "the broker at " + p.Addr() + " ended the connection", said}
 }
 
+// Words are a broker's own words in an answer, from its Reason String and the
+// Server Reference (MQTT 5, 4.11) by which it names another broker.
+func Words(reason, reference string) string {
+	switch {
+	case reference == "":
+		return reason
+	case reason == "":
+		return "it names " + reference
+	}
+	return reason + ", and it names " + reference
+}
+
 // Error implements error.
 func (a *Answer) Error() string {
 	s := a.did + ": " + a.Code.String()

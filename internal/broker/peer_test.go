@@ -139,7 +139,9 @@ func TestAnswers(t *testing.T) {
 		want string
 	}{
 		{p.Refused(broker.BadLogin, ""), "the broker at h:1883 refuses the connection: bad user name or password (0x86); set login"},
-		{p.Refused(0x9D, "it names b"), "the broker at h:1883 refuses the connection: server moved (0x9D): it names b"},
+		{p.Refused(0x9D, broker.Words("", "b")), "the broker at h:1883 refuses the connection: server moved (0x9D): it names b; set url to the broker that is meant; no redirection is followed"},
+		{p.Ended(broker.PacketTooLarge, broker.Words("too much", "")), "the broker at h:1883 ended the connection: packet too large (0x95): too much; raise its maximum packet size (mosquitto: max_packet_size)"},
+		{p.Refused(0x9C, broker.Words("full", "b:1")), "the broker at h:1883 refuses the connection: use another server (0x9C): full, and it names b:1; set url to the broker that is meant; no redirection is followed"},
 		{p.Ended(broker.TakenOver, ""), "the broker at h:1883 ended the connection: session taken over (0x8E); another client uses this client id, give each its own"},
 		{p.Ended(0xB0, ""), "the broker at h:1883 ended the connection: reason 0xB0"},
 	} {
