@@ -42,23 +42,18 @@ func intersectExchanges(xs []Exchange) (Interval, bool) {
 }
 
 // verdictTwoWay rules on a two-way interval, given the gateway's bound e.
-func verdictTwoWay(i Interval, e int64) (reading.SourceVerdict, int16) {
-	if v, zone := proven(i, e); v != reading.SourceOK {
-		return v, zone
-	}
-	if i.HiNS+e > offsetLimit || i.LoNS-e < -offsetLimit {
-		return reading.SourceOffsetPossible, 0
-	}
-	return reading.SourceOK, 0
-}
+func verdictTwoWay(i Interval, e int64) (reading.SourceVerdict, int16) { return verdict(i, e, i.HiNS) }
 
 // verdictOneWay rules on a one-way interval, whose upper end is an assumption
 // and can only prove behind.
-func verdictOneWay(i Interval, e int64) (reading.SourceVerdict, int16) {
+func verdictOneWay(i Interval, e int64) (reading.SourceVerdict, int16) { return verdict(i, e, i.LoNS) }
+
+// verdict rules on an interval of which high may be how far ahead the clock is.
+func verdict(i Interval, e, high int64) (reading.SourceVerdict, int16) {
 	if v, zone := proven(i, e); v != reading.SourceOK {
 		return v, zone
 	}
-	if i.LoNS+e > offsetLimit || i.LoNS-e < -offsetLimit {
+	if high+e > offsetLimit || i.LoNS-e < -offsetLimit {
 		return reading.SourceOffsetPossible, 0
 	}
 	return reading.SourceOK, 0
@@ -67,17 +62,15 @@ func verdictOneWay(i Interval, e int64) (reading.SourceVerdict, int16) {
 // proven names an offset that is proven: by its shape if it has one, else ahead
 // or behind.
 func proven(i Interval, e int64) (reading.SourceVerdict, int16) {
+	v := reading.SourceOffsetAhead
 	switch {
-	case i.LoNS-e > offsetLimit:
-		if v, zone := shape(i); v != reading.SourceOK {
-			return v, zone
-		}
-		return reading.SourceOffsetAhead, 0
 	case i.HiNS+e < -offsetLimit:
-		if v, zone := shape(i); v != reading.SourceOK {
-			return v, zone
-		}
-		return reading.SourceOffsetBehind, 0
+		v = reading.SourceOffsetBehind
+	case i.LoNS-e <= offsetLimit:
+		return reading.SourceOK, 0
 	}
-	return reading.SourceOK, 0
+	if shaped, zone := shape(i); shaped != reading.SourceOK {
+		return shaped, zone
+	}
+	return v, 0
 }

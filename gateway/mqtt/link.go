@@ -67,7 +67,8 @@ func roomFor(n int) []reading.Reading {
 
 func (l *link) outstanding() int { return len(l.open) - l.head }
 
-// waiting hands over what was read, and waits while the gateway is full.
+// waiting hands over what was read so far, be it in mid-message, and waits while
+// the gateway is full.
 func (l *link) waiting() {
 	l.flush()
 	l.pause()
@@ -129,14 +130,14 @@ func (l *link) publish(p *publish) {
 	if p.size > 0 {
 		l.r.decoder.TooLarge(&m, p.size, l.r.cfg.MaxPayload, &l.parcel)
 	} else {
-		l.r.decoder.Decode(&m, &l.parcel, l.spill)
+		l.r.decoder.Decode(&m, &l.parcel, l.waiting)
 		l.r.ask(l.r.decoder.Rebirths())
 	}
 	if p.qos > 0 {
 		l.pending = append(l.pending, e)
 	}
 	if len(l.parcel.Readings)+len(l.parcel.Rejects) >= spillAt {
-		l.spill()
+		l.waiting()
 	}
 }
 
@@ -151,12 +152,6 @@ func (l *link) repeated(e entry) bool {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
 	return slices.ContainsFunc(l.open[l.head:], same)
-}
-
-// spill hands over what was read so far, be it in mid-message.
-func (l *link) spill() {
-	l.flush()
-	l.pause()
 }
 
 func (l *link) flush() {
