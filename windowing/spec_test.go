@@ -118,42 +118,26 @@ func (b *bench) want(lines ...string) {
 	}
 }
 
-// F7: correct_every spaces the corrections of one window by gateway time, and one
-// still due at closing comes before the closing.
-func TestCorrectionsAreSpaced(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.CorrectEveryMS = 10_000 })
+// What gateway time alone changes, and when: a correction that correct_every puts off
+// (F7), idleness (I1), the idle flush (I6).
+func TestNextDeadline(t *testing.T) {
+	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.CorrectEveryMS, f.FlushAfterMS = 10_000, 30_000 })
+	due := func(want int64) {
+		t.Helper()
+		if got := b.e.NextDeadline(); got != want {
+			t.Errorf("next deadline %d, want %d", got, want)
+		}
+	}
 	b.say(at(1, 1), at(11, 1))
-	b.want("0..10 rev 1 watermark: count=1 sum=1")
 	b.say(at(2, 2))
-	b.want("0..10 rev 2 late_reading: count=2 sum=3")
 	b.say(at(3, 4))
-	b.say(at(4, 8))
-	b.want()
-	if d := b.e.NextDeadline(); d != 10_000 {
-		t.Errorf("next deadline %d, want 10000", d)
-	}
+	due(10_000)
 	b.tick(10)
-	b.want("0..10 rev 3 late_reading: count=4 sum=15")
-	b.say(at(5, 16))
-	b.say(at(15, 1))
-	b.want("0..10 rev 4 late_reading: count=5 sum=31", "0..10 closed at rev 4")
-}
-
-// C10: a partition too far behind the highest active one is excluded until it is
-// nearer; one without a watermark is not stalled.
-func TestStalledPartitionIsExcluded(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.MaxLagMS = 30_000 })
-	b.mark(reading.Mark{Kind: reading.MarkExists, Input: "B", TimeMS: reading.NoTime})
-	b.say(at(100, 1))
-	b.want()
-	b.say(from("B", at(1, 2)))
-	b.want("0..10 rev 1 watermark: count=1 sum=2", "0..10 closed at rev 1")
-	s := b.e.Status().Features[0]
-	if len(s.Inputs.Stalled) != 1 || s.Inputs.Stalled[0] != "B" || s.WatermarkMS != 99_999 {
-		t.Errorf("status %+v", s)
-	}
-	b.say(at(130, 1), from("B", at(110, 4)))
-	b.want("100..110 rev 1 watermark: count=1 sum=1")
+	due(60_001)
+	b.tick(60.001)
+	due(90_001)
+	b.tick(90.001)
+	due(reading.NoTime)
 }
 
 // C10, G4: whoever catches up is not stalled, and is again once it has caught up
@@ -177,79 +161,6 @@ func TestWhoCatchesUpIsNotStalled(t *testing.T) {
 	if wm := b.e.Status().Features[0].WatermarkMS; wm != 119_999 {
 		t.Fatalf("watermark %d once B is stalled again, want 119999", wm)
 	}
-}
-
-// G4: while a partition catches up its watermark stands and it counts as active,
-// however long it is silent.
-func TestCatchUpHoldsTheWatermark(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) {})
-	b.say(at(1, 1))
-	b.mark(reading.Mark{Kind: reading.MarkCatchUpBegin, Input: "A", TimeMS: reading.NoTime})
-	b.say(at(100, 1))
-	b.tick(1000)
-	b.say(at(2, 2))
-	b.want()
-	b.mark(reading.Mark{Kind: reading.MarkCatchUpEnd, Input: "A", TimeMS: reading.NoTime})
-	b.tick(1001)
-	b.want("0..10 rev 1 watermark: count=2 sum=3", "0..10 closed at rev 1")
-}
-
-// I6: when every partition has been idle for flush_after, windows with something
-// new give one result, and the watermark stays.
-func TestIdleFlush(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.FlushAfterMS = 30_000 })
-	b.say(at(1, 1))
-	if d := b.e.NextDeadline(); d != 60_001 {
-		t.Errorf("idle at %d, want 60001", d)
-	}
-	b.tick(60.001)
-	if d := b.e.NextDeadline(); d != 90_001 {
-		t.Errorf("flush at %d, want 90001", d)
-	}
-	b.tick(90)
-	b.want()
-	b.tick(90.001)
-	b.want("0..10 rev 1 idle_flush: count=1 sum=1")
-	if d := b.e.NextDeadline(); d != reading.NoTime {
-		t.Errorf("at rest there is a deadline %d", d)
-	}
-	b.tick(200)
-	b.want()
-	b.say(at(11, 2))
-	b.want("0..10 rev 2 watermark: count=1 sum=1")
-}
-
-// I1, I7: a will idles its device's partition at once and not the input's; a
-// reading brings it back.
-func TestWillIdlesTheDeviceOnly(t *testing.T) {
-	for _, scope := range []windowing.Scope{windowing.ScopeInput, windowing.ScopeDevice} {
-		b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.Scope, f.Group = scope, "both" })
-		quiet := at(1, 1)
-		quiet.Tag = reading.MakeTag(reading.Series{Input: "A", Device: "gone", Sensor: "s2"})
-		b.say(quiet)
-		if scope == windowing.ScopeInput {
-			b.mark(reading.Mark{Kind: reading.MarkIdle, Input: "A", Device: "gone", TimeMS: reading.NoTime})
-			if in := b.e.Status().Features[0].Inputs; in.IdleCount != 0 {
-				t.Errorf("a device's will idled its input: %+v", in)
-			}
-			continue
-		}
-		b.say(at(20, 2))
-		b.want()
-		b.mark(reading.Mark{Kind: reading.MarkIdle, Input: "A", Device: "gone", TimeMS: reading.NoTime})
-		b.want("0..10 rev 1 watermark: count=1 sum=1", "0..10 closed at rev 1")
-	}
-}
-
-// I4: a keep-alive is evidence of life, and where it names a time a candidate less
-// the out-of-orderness.
-func TestKeepAliveMovesTheWatermark(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.OutOfOrdernessMS = 1_000 })
-	b.say(at(1, 1))
-	b.mark(reading.Mark{Kind: reading.MarkActive, Input: "A", TimeMS: 11_000})
-	b.want()
-	b.tick(50)
-	b.want("0..10 rev 1 watermark: count=1 sum=1")
 }
 
 // G3: a reading vouches for no more than its stamp says; historical, initial,
@@ -288,36 +199,6 @@ func TestTimesOutOfRangeAreQuarantined(t *testing.T) {
 	b.want()
 }
 
-// W5: a reading belongs to every window that holds it, and is late per window.
-func TestHoppingWindows(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.EveryMS = 5_000 })
-	b.say(at(7, 1), at(17, 2))
-	b.want("0..10 rev 1 watermark: count=1 sum=1", "0..10 closed at rev 1", "5..15 rev 1 watermark: count=1 sum=1")
-	b.say(at(8, 4))
-	b.want("0..10 late: window_closed", "5..15 rev 2 late_reading: count=2 sum=5")
-}
-
-// D2: the same id with other content is a duplicate and a conflict; the first
-// stands. D3: identity is forgotten at cleanup plus horizon.
-func TestIdentity(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { c.DuplicateHorizonMS = 3_000 })
-	r := at(1, 1)
-	r.ID = "e1"
-	other := at(1, 2)
-	other.ID = "e1"
-	elsewhere := from("B", r) // whichever device brought it
-	b.say(r, r, other, elsewhere)
-	b.want("duplicate", "duplicate, conflict", "duplicate")
-	b.mark(reading.Mark{Kind: reading.MarkRemove, Input: "B", TimeMS: reading.NoTime})
-	b.say(at(17.999, 1))
-	b.say(r)
-	b.want("0..10 rev 1 watermark: count=1 sum=1", "0..10 closed at rev 1", "duplicate")
-	b.say(at(18, 1))
-	b.say(r)
-	b.say(r)
-	b.want("0..10 late: window_closed", "duplicate")
-}
-
 // D1: `identity: none` switches identity off for an input.
 func TestIdentityCanBeSwitchedOff(t *testing.T) {
 	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { c.NoIdentity = []string{"A"} })
@@ -343,119 +224,24 @@ func TestGenerationFloor(t *testing.T) {
 	}
 }
 
-// The hard cap fires and closes the oldest windows; what comes for them is late.
-func TestStateLimit(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { c.MaxOpenWindows = 2 })
-	b.mark(reading.Mark{Kind: reading.MarkExists, Input: "B", TimeMS: reading.NoTime})
-	b.say(at(1, 1), at(11, 2), at(21, 4))
-	b.want("0..10 rev 1 state_limit: count=1 sum=1", "0..10 closed at rev 1 state_limit")
-	b.say(at(2, 1))
-	b.want("0..10 late: state_limit")
-}
-
-// N5, the example of SEMANTICS: carry-in 5, then 20 at 60 s and 8 at 120 s; with a
-// long and with a short max_hold. The carry-in is of the instant before the window.
-func TestTimeWeightedMean(t *testing.T) {
-	for hold, want := range map[int64]string{300_000: "9.800000 over 300000", 60_000: "11.000000 over 179999"} {
-		b := newBench(t, func(c *windowing.Config, f *windowing.Feature) {
-			f.SizeMS, f.MaxHoldMS = 300_000, hold
-			f.Functions = []string{"time_weighted_mean"}
-		})
-		initial := at(-1e-9, 5)
-		initial.Delivery, initial.Stamp.WatermarkMS = reading.Initial, reading.NoTime
-		b.say(initial, at(60, 20), at(120, 8))
-		m := b.say(at(600, 0)).Emissions[1]
-		if got := fmt.Sprintf("%.6f over %d", m.Values[0].Value.Float(), m.Coverage.CoveredMS); got != want {
-			t.Errorf("max_hold %d: %s, want %s", hold, got, want)
-		}
-	}
-}
-
-// H2: windows of a known key fire without readings while its value is held; bad
-// quality ends the hold. H3: an initial reading sets the carry-in only.
-func TestHeldWindowsFire(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) {
-		f.MaxHoldMS, f.AllowedLatenessMS = 25_000, 0
-		f.Functions = []string{"count", "last", "time_weighted_mean"}
-	})
-	initial := at(1, 5)
-	initial.Delivery, initial.Stamp.WatermarkMS = reading.Initial, reading.NoTime
-	b.say(initial)
-	keepAlive := func(s int64) {
-		b.mark(reading.Mark{Kind: reading.MarkActive, Input: "A", TimeMS: s * 1000})
-		b.tick(float64(b.now)/1000 + 1)
-	}
-	keepAlive(20)
-	b.want("10..20 rev 1 watermark: count=0 last=5 time_weighted_mean=5", "10..20 closed at rev 1")
-	keepAlive(60)
-	b.want("20..30 rev 1 watermark: count=0 last=5 time_weighted_mean=5", "20..30 closed at rev 1")
-	bad := at(72, 9)
-	bad.Quality.Level = reading.Bad
-	b.say(at(71, 7), bad)
-	keepAlive(100)
-	b.want("70..80 rev 1 watermark: count=1 last=7 time_weighted_mean=7", "70..80 closed at rev 1")
-}
-
-// H4: a correction of an earlier window corrects the later ones that hold its last
-// value, and a reading late for its own window too.
-func TestCarryInIsCorrected(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) {
-		f.MaxHoldMS, f.AllowedLatenessMS = 60_000, 15_000
-		f.Functions = []string{"count", "time_weighted_mean"}
-	})
-	b.say(at(0, 1), at(21, 2))
-	b.want("0..10 rev 1 watermark: count=1 time_weighted_mean=1", "10..20 rev 1 watermark: count=0 time_weighted_mean=1")
-	b.say(at(5, 3))
-	b.want("0..10 rev 2 late_reading: count=2 time_weighted_mean=2", "10..20 rev 2 carry_in: count=0 time_weighted_mean=3")
-	b.say(at(26, 2))
-	b.want("0..10 closed at rev 2")
-	b.say(at(6, 4))
-	b.want("0..10 late: window_closed", "10..20 rev 3 carry_in: count=0 time_weighted_mean=4")
-}
-
-// H2: a new lifecycle ends the hold of the old one.
-func TestNewLifecycleEndsTheHold(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) {
-		f.MaxHoldMS = 60_000
-		f.Functions = []string{"time_weighted_mean"}
-	})
-	old, young := at(1, 1), at(5, 2)
-	old.Tag = reading.MakeTag(reading.Series{Input: "A", Sensor: "s", Lifecycle: "SN1"})
-	young.Tag = reading.MakeTag(reading.Series{Input: "A", Sensor: "s", Lifecycle: "SN2"})
-	out := b.say(young, old, from("A", at(16, 3)))
-	covered := map[string]int64{}
-	for _, m := range out.Emissions {
-		if m.Kind == windowing.EmitFeature {
-			covered[m.Lifecycle] = m.Coverage.CoveredMS
-		}
-	}
-	if diff := cmp.Diff(map[string]int64{"SN1": 4000, "SN2": 5000}, covered); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// N2 to N4 and N6: numbers.
+// N6, and numbers that the stories leave out.
 func TestStatistics(t *testing.T) {
 	value := func(s float64, v reading.Value) reading.Reading {
 		r := at(s, 0)
 		r.Value = v
 		return r
 	}
-	big := reading.IntValue(1<<53 + 1)
 	for _, c := range []struct {
 		name      string
 		functions []string
 		readings  []reading.Reading
 		want      string
 	}{
-		{"a large common offset", []string{"mean", "variance", "stddev", "slope"},
-			[]reading.Reading{at(1, 1e9-1e-3), at(2, 1e9), at(3, 1e9+1e-3)},
-			"mean=1000000000 variance=6.667289748444697e-07 stddev=0.0008165347358468405 slope=0.001000046730041504"},
-		{"integers beyond 2^53", []string{"min", "max", "first", "last", "sum", "range", "delta"},
-			[]reading.Reading{value(1, big), value(2, reading.IntValue(1<<53+3))},
-			"min=9007199254740993 max=9007199254740995 first=9007199254740993 last=9007199254740995 sum=18014398509481988 range=2 delta=2"},
-		{"nearest rank", []string{"p50", "p95", "p99_9", "p1"},
-			[]reading.Reading{at(1, 15), at(2, 20), at(3, 35), at(4, 40), at(5, 50)}, "p50=35 p95=50 p99_9=50 p1=15"},
+		{"integers beyond 2^53", []string{"min", "max", "sum", "range", "delta"},
+			[]reading.Reading{value(1, reading.IntValue(1<<53+1)), value(2, reading.IntValue(1<<53+3))},
+			"min=9007199254740993 max=9007199254740995 sum=18014398509481988 range=2 delta=2"},
+		{"nothing to weigh", []string{"time_weighted_mean", "integral"}, []reading.Reading{value(1, reading.TextValue("RUN"))},
+			"time_weighted_mean=null integral=null"},
 		{"states of text", []string{"state_duration_s.RUN", "state_share.STOP", "transitions", "count", "sum"},
 			[]reading.Reading{value(0, reading.TextValue("RUN")), value(4, reading.TextValue("STOP")), value(6, reading.TextValue("RUN"))},
 			"state_duration_s.RUN=8 state_share.STOP=0.2 transitions=2 count=3 sum=null"},
@@ -464,8 +250,6 @@ func TestStatistics(t *testing.T) {
 			"state_duration_s.true=3 transitions=1 min=null"},
 		{"rms and integral", []string{"rms", "integral"}, []reading.Reading{at(0, 3), at(5, 4)}, "rms=3.5355339059327378 integral=35"},
 		{"one reading", []string{"stddev", "slope", "range"}, []reading.Reading{at(1, 2)}, "stddev=0 slope=null range=0"},
-		{"ties go by id, then value", []string{"first", "last"},
-			[]reading.Reading{named("b", at(1, 1)), named("a", at(1, 9)), at(1, 5), named("b", at(1, 3))}, "first=5 last=1"},
 		{"a sum that overflows is null", []string{"sum", "mean"}, []reading.Reading{at(1, 1.7e308), at(2, 1.7e308)}, "sum=null mean=1.7e+308"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -478,11 +262,6 @@ func TestStatistics(t *testing.T) {
 			b.want("0..10 rev 1 watermark: "+c.want, "0..10 closed at rev 1")
 		})
 	}
-}
-
-func named(id string, r reading.Reading) reading.Reading {
-	r.ID = id
-	return r
 }
 
 // Coverage, quality, clock: what travels with every result; Disposition 9: how many
@@ -600,14 +379,6 @@ func TestForgottenPartition(t *testing.T) {
 	}
 	b.say(at(2, 1))
 	b.want("0..10 late: window_closed")
-}
-
-// F5: emit_empty gives results for known keys without readings.
-func TestEmitEmpty(t *testing.T) {
-	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.EmitEmpty, f.AllowedLatenessMS = true, 0 })
-	b.say(at(1, 1), at(31, 1))
-	b.want("0..10 rev 1 watermark: count=1 sum=1", "0..10 closed at rev 1", "10..20 rev 1 watermark: count=0 sum=null",
-		"10..20 closed at rev 1", "20..30 rev 1 watermark: count=0 sum=null", "20..30 closed at rev 1")
 }
 
 // Bad configurations are refused with the place.
