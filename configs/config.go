@@ -122,7 +122,7 @@ type Limits struct {
 	// watermark time (SEMANTICS D3).
 	DuplicateHorizon Duration `yaml:"duplicate_horizon"`
 	// CatchupMax is how long a source may take to bring what it kept while its
-	// watermark stands still for it.
+	// watermark stands still for it; 0: it does not.
 	CatchupMax Duration `yaml:"catchup_max"`
 }
 

@@ -100,14 +100,15 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	if err := yaml.Load([]byte(uncommented(reference(t))), &doc); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, reflect.TypeFor[configs.Config](), doc.Content, "")
+	visit(t, reflect.TypeFor[configs.Config](), doc.Content, "", func(reflect.StructField, string, *yaml.Node) {})
 }
 
-// visit looks in nodes, all of one type, for each key of the type.
-func visit(t *testing.T, typ reflect.Type, nodes []*yaml.Node, path string) {
+// visit looks in nodes, all of one type, for each key of the type, and calls fn with
+// the first of its values.
+func visit(t *testing.T, typ reflect.Type, nodes []*yaml.Node, path string, fn func(f reflect.StructField, path string, n *yaml.Node)) {
 	switch typ.Kind() {
 	case reflect.Pointer:
-		visit(t, typ.Elem(), nodes, path)
+		visit(t, typ.Elem(), nodes, path, fn)
 	case reflect.Slice:
 		var items []*yaml.Node
 		for _, n := range nodes {
@@ -118,7 +119,7 @@ func visit(t *testing.T, typ reflect.Type, nodes []*yaml.Node, path string) {
 				items = append(items, n.Content[i])
 			}
 		}
-		visit(t, typ.Elem(), items, path+"[]")
+		visit(t, typ.Elem(), items, path+"[]", fn)
 	case reflect.Struct:
 		for i := range typ.NumField() {
 			key, option, _ := strings.Cut(typ.Field(i).Tag.Get("yaml"), ",")
@@ -137,8 +138,73 @@ func visit(t *testing.T, typ reflect.Type, nodes []*yaml.Node, path string) {
 				t.Errorf("tidemark.yaml does not have %s", strings.TrimPrefix(path+"."+key, "."))
 				continue
 			}
-			visit(t, typ.Field(i).Type, values, path+"."+key)
+			fn(typ.Field(i), path+"."+key, values[0])
+			visit(t, typ.Field(i).Type, values, path+"."+key, fn)
 		}
+	}
+}
+
+// differing are the values that a comparison finds to differ, by the name of their
+// field.
+type differing struct {
+	path cmp.Path
+	now  map[string][]reflect.Value
+}
+
+func (d *differing) PushStep(s cmp.PathStep) { d.path = append(d.path, s) }
+func (d *differing) PopStep()                { d.path = d.path[:len(d.path)-1] }
+
+func (d *differing) Report(r cmp.Result) {
+	if f, ok := d.path.Last().(cmp.StructField); ok && !r.Equal() {
+		_, now := f.Values()
+		d.now[f.Name()] = append(d.now[f.Name()], now)
+	}
+}
+
+// A 0 in the file is 0, or it is refused: nothing else ever stands in for it.
+func TestZeroIsNeverReplaced(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Load([]byte(uncommented(reference(t))), &doc); err != nil {
+		t.Fatal(err)
+	}
+	parse := func() (*configs.Config, error) {
+		text, err := yaml.Dump(&doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return configs.Parse("test.yaml", text, "host-1")
+	}
+	whole, err := parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stood, refused := 0, 0
+	visit(t, reflect.TypeFor[configs.Config](), doc.Content, "", func(f reflect.StructField, path string, n *yaml.Node) {
+		was, kind := n.Value, f.Type.Kind()
+		if f.Type == reflect.TypeFor[configs.Duration]() {
+			n.Value = "0s"
+		} else if kind == reflect.Int || kind == reflect.Int64 || kind == reflect.Float64 {
+			n.Value = "0"
+		}
+		if n.Value == was || strings.Trim(was, "0s") == "" || f.Type == reflect.TypeFor[configs.Time]() {
+			n.Value = was
+			return
+		}
+		c, err := parse()
+		n.Value = was
+		if err != nil {
+			refused++
+			return
+		}
+		d := &differing{now: map[string][]reflect.Value{}}
+		cmp.Equal(whole, c, same, cmp.Reporter(d))
+		if len(d.now[f.Name]) == 0 || slices.ContainsFunc(d.now[f.Name], func(v reflect.Value) bool { return !v.IsZero() }) {
+			t.Errorf("%s: 0 is neither refused nor does it stand", path)
+		}
+		stood++
+	})
+	if stood < 10 || refused < 10 {
+		t.Errorf("%d zeros stood and %d were refused: not every number was looked at", stood, refused)
 	}
 }
 

@@ -20,8 +20,8 @@ type Tag struct {
 	Device string
 	Sensor string // empty: as the server calls the node
 	Unit   string // UCUM; empty: the server's
-	// Deadband goes before that of the rule; the zero Deadband has none.
-	Deadband    Deadband
+	// Deadband goes before that of the rule, also where it is 0; nil: the rule's.
+	Deadband    *Deadband
 	Trigger     Trigger  // goes before that of the rule; empty: the rule's
 	ExpectEvery Duration // 0: not known
 	AlarmAfter  Duration // 0: its silence is no matter
@@ -160,7 +160,7 @@ func (t *tagReader) record(fields []string, column func(int) int) {
 	if tag.Sensor == "" && tag.AlarmAfter != 0 {
 		t.fault(at["alarm_after"], "", "alarm_after wants the sensor's name beside it")
 	}
-	if tag.Deadband != (Deadband{}) && tag.Trigger != "" && tag.Trigger != TriggerStatusValue {
+	if d := tag.Deadband; d != nil && *d != (Deadband{}) && tag.Trigger != "" && tag.Trigger != TriggerStatusValue {
 		t.fault(at["trigger"], "", "servers pass over a deadband where the trigger is %s: leave one of them out", tag.Trigger)
 	}
 	if tag.AlarmAfter != 0 && tag.AlarmAfter < tag.ExpectEvery {
@@ -264,8 +264,8 @@ func (t *tagReader) deadband(tag *Tag, text string, column int) {
 	case !(v >= 0) || percent && v > 100 || v > 1e300:
 		t.fault(column, "", "%s is out of range: 0 and above, percent up to 100", text)
 	case percent:
-		tag.Deadband.Percent = v
+		tag.Deadband = &Deadband{Percent: v}
 	default:
-		tag.Deadband.Absolute = v
+		tag.Deadband = &Deadband{Absolute: v}
 	}
 }

@@ -13,13 +13,14 @@ import (
 )
 
 func TestTagFiles(t *testing.T) {
-	temp := configs.Tag{Node: "nsu=u;s=T", Asset: "press", Sensor: "temp", Unit: "Cel", Deadband: configs.Deadband{Percent: 0.5}, ExpectEvery: configs.Duration(time.Second), Line: 2}
+	temp := configs.Tag{Node: "nsu=u;s=T", Asset: "press", Sensor: "temp", Unit: "Cel", Deadband: &configs.Deadband{Percent: 0.5}, ExpectEvery: configs.Duration(time.Second), Line: 2}
 	for name, c := range map[string]struct {
 		text   string
 		tags   []configs.Tag
 		faults string
 	}{
 		"all columns":          {"node,asset,sensor,unit,deadband,trigger,expect_every\nnsu=u;s=T,press,temp,Cel,0.5%,,1s\n", []configs.Tag{temp}, ""},
+		"deadbands of 0":       {"node,deadband\ni=1,0\ni=2,0%\ni=3\n", []configs.Tag{{Node: "i=1", Deadband: &configs.Deadband{}, Line: 2}, {Node: "i=2", Deadband: &configs.Deadband{}, Line: 3}, {Node: "i=3", Line: 4}}, ""},
 		"a trigger":            {"node,trigger\ni=1,status\ni=2,status_value_timestamp\n", []configs.Tag{{Node: "i=1", Trigger: configs.TriggerStatus, Line: 2}, {Node: "i=2", Trigger: configs.TriggerStatusValueTimestamp, Line: 3}}, ""},
 		"no trigger":           {"node,trigger\ni=1,value\n", nil, `t.csv:2:5: "value" is no trigger; there are status_value, status, status_value_timestamp`},
 		"trigger, deadband":    {"node,trigger,deadband\ni=1,status,1\n", nil, "t.csv:2:5: servers pass over a deadband where the trigger is status: leave one of them out"},

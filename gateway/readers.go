@@ -98,7 +98,7 @@ func OPCUAConfig(c *configs.Config, in *configs.Input) opcua.Config {
 		tags, err := n.TagList()
 		for _, t := range tags {
 			rule.Tags = append(rule.Tags, opcua.Tag{
-				Node: t.Node, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor, Unit: t.Unit, Deadband: opcua.Deadband(t.Deadband), Trigger: triggers[t.Trigger],
+				Node: t.Node, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor, Unit: t.Unit, Deadband: (*opcua.Deadband)(t.Deadband), Trigger: triggers[t.Trigger],
 				Line: fmt.Sprintf("%s:%d", filepath.Base(n.Tags.String()), t.Line),
 			})
 		}

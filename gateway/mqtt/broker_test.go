@@ -262,7 +262,7 @@ func startAt(t *testing.T, addr string, clk mqtt.Clock, change func(*mqtt.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := mqtt.Config{Input: "a", URL: u, ClientID: "tidemark-a", Subscriptions: []mqtt.Subscription{plainValue}}
+	cfg := mqtt.Config{Input: "a", URL: u, ClientID: "tidemark-a", CatchUpMax: 10 * time.Minute, Subscriptions: []mqtt.Subscription{plainValue}}
 	if change != nil {
 		change(&cfg)
 	}

@@ -27,7 +27,7 @@ const (
 // connect begins a connection.
 func (c *catchUp) connect(resumed bool, nowNS int64) {
 	ended := c.begun // an earlier backlog is not drained: it goes on
-	*c = catchUp{max: c.max, active: resumed || ended, begun: ended, sinceNS: nowNS, idleNS: nowNS}
+	*c = catchUp{max: c.max, active: (resumed || ended) && c.max > 0, begun: ended, sinceNS: nowNS, idleNS: nowNS}
 }
 
 // readings notes what came, and returns the marks that belong to it: the

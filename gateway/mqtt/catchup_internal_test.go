@@ -7,6 +7,15 @@ import (
 	"tidemark/reading"
 )
 
+// With a bound of 0 the watermark waits for no backlog.
+func TestNoCatchUp(t *testing.T) {
+	c := catchUp{}
+	c.connect(true, 0)
+	if marks := c.readings("a", []reading.Reading{{Delivery: reading.Initial}}, 1); marks != nil || c.active {
+		t.Errorf("%v", marks)
+	}
+}
+
 func TestCatchUpBounds(t *testing.T) {
 	old := []reading.Reading{{Source: reading.SourceTime{NS: 0}, IngestNS: int64(time.Hour)}}
 	ahead := []reading.Reading{{Source: reading.SourceTime{NS: int64(time.Hour)}, IngestNS: 0}}

@@ -44,8 +44,8 @@ type Config struct {
 	// MaxSeries is how many different sensors the input may have; readings of any
 	// further one are rejected. Default 20,000.
 	MaxSeries int
-	// CatchUpMax bounds how long a resumed session counts as catching up; default
-	// 10 min.
+	// CatchUpMax bounds how long a resumed session counts as catching up; 0: it does
+	// not.
 	CatchUpMax time.Duration
 
 	// Zone is that of source times that name none; nil is UTC.
@@ -165,7 +165,6 @@ func (c Config) withDefaults() Config {
 	c.ReceiveMaximum = cmp.Or(c.ReceiveMaximum, 2048)
 	c.MaxPayload = cmp.Or(c.MaxPayload, 1<<20)
 	c.MaxSeries = cmp.Or(c.MaxSeries, 20_000)
-	c.CatchUpMax = cmp.Or(c.CatchUpMax, 10*time.Minute)
 	return c
 }
 

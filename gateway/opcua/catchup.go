@@ -18,7 +18,7 @@ type catchUp struct {
 
 // begin reports whether the mark of the beginning is due.
 func (c *catchUp) begin(nowNS int64) bool {
-	if c.active {
+	if c.active || c.max == 0 {
 		return false
 	}
 	c.active, c.sinceNS = true, nowNS

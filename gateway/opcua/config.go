@@ -45,7 +45,7 @@ type Config struct {
 	// Backfill is how far an outage is filled from the server's history; 0: not at
 	// all.
 	Backfill time.Duration
-	// CatchUpMax bounds how long filling a gap holds the watermark; default 10 min.
+	// CatchUpMax bounds how long filling a gap holds the watermark; 0: it does not.
 	CatchUpMax time.Duration
 
 	Nodes []Nodes
@@ -88,9 +88,9 @@ type Tag struct {
 	Node     string // as Nodes.Under
 	Asset    string
 	Device   string
-	Sensor   string // empty: as the server calls the node
-	Unit     string // UCUM; empty: the server's
-	Deadband Deadband
+	Sensor   string    // empty: as the server calls the node
+	Unit     string    // UCUM; empty: the server's
+	Deadband *Deadband // nil: the rule's
 	Trigger  Trigger
 	Line     string // where it stands, as tags.csv:12
 }
@@ -115,7 +115,6 @@ const (
 
 func (c Config) withDefaults() Config {
 	c.Publishing = cmp.Or(c.Publishing, time.Second)
-	c.CatchUpMax = cmp.Or(c.CatchUpMax, 10*time.Minute)
 	return c
 }
 

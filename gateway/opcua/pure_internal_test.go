@@ -220,6 +220,9 @@ func TestCatchUp(t *testing.T) {
 	if !c.end(false, 10+int64(time.Minute)) {
 		t.Error("it never ends")
 	}
+	if c = (catchUp{}); c.begin(0) || c.end(true, 1) {
+		t.Error("with a bound of 0 the watermark waits")
+	}
 }
 
 // How far a server's clock may lag behind itself, learnt from what it answers.

@@ -133,7 +133,7 @@ func run(t testing.TB, p *peer, g *gateway, change func(*Config), nodes ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Input: "in", Endpoint: u, Security: "none", Nodes: []Nodes{{Tags: tagged(nodes...)}}, Memory: g.memory}
+	cfg := Config{Input: "in", Endpoint: u, Security: "none", Nodes: []Nodes{{Tags: tagged(nodes...)}}, Memory: g.memory, CatchUpMax: time.Minute}
 	if change != nil {
 		change(&cfg)
 	}

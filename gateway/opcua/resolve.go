@@ -161,7 +161,10 @@ func (r *resolving) file(ctx context.Context, n int) error {
 			r.report(t.Node, unreachable(faults[i])+" ("+t.Line+")")
 			continue
 		}
-		deadband := cmp.Or(t.Deadband, rule.Deadband)
+		deadband := rule.Deadband
+		if t.Deadband != nil {
+			deadband = *t.Deadband
+		}
 		r.targets = append(r.targets, &target{rule: n, named: t.Line, unnamed: t.Sensor == "", item: item{
 			node: nodes[i], place: r.uris.place(nodes[i]), deadband: deadband, trigger: cmp.Or(t.Trigger, rule.Trigger), unit: t.Unit,
 			series: reading.Series{Input: r.input, Asset: t.Asset, Device: t.Device, Sensor: t.Sensor},

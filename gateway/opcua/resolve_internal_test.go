@@ -274,15 +274,19 @@ func TestSwappedNamespaces(t *testing.T) {
 func TestUnitsAndRanges(t *testing.T) {
 	s := newSpace()
 	celsius := &ua.EUInformation{NamespaceURI: unece, UnitID: 4408652, DisplayName: ua.NewLocalizedText("°C")}
-	for _, n := range []string{"range", "bare"} {
+	for _, n := range []string{"range", "bare", "each"} {
 		s.property(s.variable("u/"+n, id.Double), "EngineeringUnits", celsius)
 	}
 	s.property(s.at("ns=2;s=u/range"), "EURange", &ua.Range{High: 100})
+	s.property(s.at("ns=2;s=u/each"), "EURange", &ua.Range{High: 100})
 	s.property(s.variable("u/odd", id.Double), "EngineeringUnits", &ua.EUInformation{NamespaceURI: "urn:vendor", UnitID: 7, DisplayName: ua.NewLocalizedText("furlong")})
 	s.variable("u/none", id.Double)
 	half := Deadband{Percent: 0.5}
 	k := rules(
-		Nodes{Tags: []Tag{{Node: "nsu=urn:plant;s=u/bare", Sensor: "bare", Unit: "K", Line: "f.csv:2"}}, Deadband: half},
+		Nodes{Tags: []Tag{
+			{Node: "nsu=urn:plant;s=u/bare", Sensor: "bare", Unit: "K", Line: "f.csv:2"},
+			{Node: "nsu=urn:plant;s=u/each", Sensor: "each", Deadband: &Deadband{}, Line: "f.csv:3"}, // its own goes before, a 0 too
+		}, Deadband: half},
 		Nodes{Under: "/Objects/u", Match: "**/{sensor}", Deadband: half}, // properties are no sensors
 	)
 	items, problems, err := k.resolve(t.Context(), s)
@@ -293,7 +297,7 @@ func TestUnitsAndRanges(t *testing.T) {
 	for _, it := range items {
 		got[it.series.Sensor] = fmt.Sprintf("%s %v", it.unit, it.deadband.Percent)
 	}
-	if d := cmp.Diff(map[string]string{"range": "Cel 0.5", "bare": "K 0", "odd": " 0", "none": " 0"}, got); d != "" {
+	if d := cmp.Diff(map[string]string{"range": "Cel 0.5", "each": "Cel 0", "bare": "K 0", "odd": " 0", "none": " 0"}, got); d != "" {
 		t.Error(d)
 	}
 	for _, says := range []string{"the configuration says K and the server Cel", `"furlong"`, "3 nodes have a deadband in percent"} {
