@@ -17,7 +17,7 @@ import (
 
 func newStatusCmd() *cobra.Command {
 	var of gatewayFlags
-	var asJSON, watch bool
+	var asJSON, all, watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Ask the running gateway whether its data can be trusted",
@@ -27,7 +27,7 @@ func newStatusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ask := func(ctx context.Context) error { return showStatus(ctx, cmd, socket, asJSON, watch) }
+			ask := func(ctx context.Context) error { return showStatus(ctx, cmd, socket, asJSON, all, watch) }
 			if watch {
 				return watchStatus(cmd, ask, asJSON, time.Second)
 			}
@@ -36,6 +36,7 @@ func newStatusCmd() *cobra.Command {
 	}
 	of.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "show everything, whether it fits a screen or not")
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again every second")
 	return cmd
 }
@@ -73,7 +74,7 @@ func watchStatus(cmd *cobra.Command, ask func(context.Context) error, asJSON boo
 	}
 }
 
-func showStatus(ctx context.Context, cmd *cobra.Command, socket string, asJSON, watch bool) error {
+func showStatus(ctx context.Context, cmd *cobra.Command, socket string, asJSON, all, watch bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	st, err := gateway.AskStatus(ctx, socket)
@@ -84,10 +85,10 @@ func showStatus(ctx context.Context, cmd *cobra.Command, socket string, asJSON, 
 		return printJSON(cmd.OutOrStdout(), st)
 	}
 	if !watch {
-		return printStatus(cmd.OutOrStdout(), st)
+		return printStatus(cmd.OutOrStdout(), st, all)
 	}
 	var b strings.Builder
-	if err := printStatus(&b, st); err != nil {
+	if err := printStatus(&b, st, all); err != nil {
 		return err
 	}
 	clearScreen(cmd.OutOrStdout())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -24,7 +25,7 @@ import (
 // calmStatus is a bench where all is well.
 func calmStatus() *gateway.Status {
 	return &gateway.Status{
-		Verdict: "trustworthy", Gateway: "line-3", At: "2026-01-01T12:00:10.123456789Z", Conserved: true, Block: 12,
+		Verdict: "trustworthy", Since: "2026-01-01T11:58:00Z", Gateway: "line-3", At: "2026-01-01T12:00:10.123456789Z", Conserved: true, Block: 12,
 		Clock: clock.Status{State: "unknown", Trust: "local", BoundNS: 1e9},
 		Inputs: []gateway.InputStatus{{
 			Name: "devices", Reader: &gateway.ReaderStatus{State: "connected", LastData: "2026-01-01T12:00:09.623456789Z"},
@@ -42,7 +43,7 @@ func calmStatus() *gateway.Status {
 // troubledStatus is a plant where much is wrong.
 func troubledStatus() *gateway.Status {
 	st := calmStatus()
-	st.Verdict, st.Conserved = "degraded", false
+	st.Verdict, st.Since, st.Conserved = "degraded", "2026-01-01T11:00:00.123456789Z", false
 	st.Because = []gateway.Fault{
 		{Name: "input devices", Detail: "the broker refuses the login; look at login", Since: "2026-01-01T11:00:00.123456789Z"},
 		{Name: "uplink plant", Detail: "waiting: nobody listens at 127.0.0.1:1883", Since: "2026-01-01T11:00:01Z"},
@@ -70,19 +71,37 @@ func troubledStatus() *gateway.Status {
 	}})
 	st.Features[0].Idle = []string{"kepware-3"}
 	st.Features = append(st.Features, gateway.FeatureStatus{Name: "off", Disabled: "version 1 has another definition; raise it"})
-	st.Uplinks[0] = gateway.UplinkStatus{Name: "plant", State: "waiting", Reason: "nobody listens at 127.0.0.1:1883", Backlog: 7, SetAside: 1}
+	st.Uplinks[0] = gateway.UplinkStatus{Name: "plant", State: "waiting", Reason: "nobody listens at 127.0.0.1:1883", Backlog: 7, SetAside: 1, Oldest: "2026-01-01T11:40:00Z", CertificateEnds: "2026-01-13T12:00:00Z"}
 	st.Uplinks = append(st.Uplinks, gateway.UplinkStatus{Name: "cloud", State: "connecting", Reason: "for the first time"})
 	return st
 }
 
 func TestPrintStatus(t *testing.T) {
-	for name, st := range map[string]*gateway.Status{"status_calm.txt": calmStatus(), "status_troubled.txt": troubledStatus()} {
+	for name, st := range map[string]*gateway.Status{"status_calm.txt": calmStatus(), "status_troubled.txt": troubledStatus(), "status_brief.txt": troubledStatus(), "status_worse.txt": worseStatus()} {
 		var out bytes.Buffer
-		if err := printStatus(&out, st); err != nil {
+		if err := printStatus(&out, st, name == "status_troubled.txt"); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
+		if name != "status_troubled.txt" && !fits(out.String()) {
+			t.Errorf("%s does not fit a terminal", name)
+		}
 	}
+}
+
+// worseStatus is a plant where everything is wrong.
+func worseStatus() *gateway.Status {
+	st := troubledStatus()
+	long := strings.Repeat("a reason that goes on and on, ", 10)
+	for i := range 40 {
+		name := fmt.Sprintf("%s-%d", strings.Repeat("long", i), i)
+		st.Because = append(st.Because, gateway.Fault{Name: "input " + name, Detail: long, Since: "2025-12-31T11:00:00Z"})
+		st.Inputs = append(st.Inputs, gateway.InputStatus{Name: name, Counts: gateway.InputCounts{Received: 1 << 60, Accepted: 1 << 59, Malformed: 1 << 58, Pending: 1 << 57}})
+		st.Features = append(st.Features, gateway.FeatureStatus{Name: name, Disabled: long})
+		st.Uplinks = append(st.Uplinks, gateway.UplinkStatus{Name: name, State: "waiting", Backlog: 1 << 60, Reason: long, CertificateEnds: "2026-01-05T11:00:00Z", Oldest: "2025-12-31T11:00:00Z"})
+		st.Clock.Sources = append(st.Clock.Sources, clock.SourceStatus{Input: name, Advice: long})
+	}
+	return st
 }
 
 func TestClockLine(t *testing.T) {
@@ -182,7 +201,7 @@ func TestStatusWatchOutlivesARestart(t *testing.T) {
 	done := make(chan error, 1)
 	stop := serveStatus(t, socket)
 	go func() {
-		done <- watchStatus(cmd, func(ctx context.Context) error { return showStatus(ctx, cmd, socket, false, true) }, false, 5*time.Millisecond)
+		done <- watchStatus(cmd, func(ctx context.Context) error { return showStatus(ctx, cmd, socket, false, false, true) }, false, 5*time.Millisecond)
 	}()
 	out.wait(t, "TRUSTWORTHY")
 	stop()
