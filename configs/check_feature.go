@@ -87,6 +87,11 @@ func (c *checker) feature(p string, f *Feature) {
 	if c.spans(p, f) {
 		c.window(p, f)
 	}
+	for i := range c.Inputs {
+		if in := &c.Inputs[i]; f.Select.Input.Match(in.Name) && in.shared() {
+			c.notice(p, "feature %q takes input %q, which is shared: each gateway of the group has a part of every window, unless the broker gives a topic always to the same one; to share the work, give each gateway topics of its own", f.Name, in.Name)
+		}
+	}
 	if n := c.selected(f); f.IdleAfter == 0 && n > 1 && f.Scope == ScopeInput && !c.places.given(p+".idle_after") {
 		c.fault(p, "", "idle_after is 0 by defaults, and this feature takes %d inputs: one that falls silent would hold all windows open for ever; if that is meant, write idle_after: 0 into the feature", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tidemark/internal/topic"
 	"tidemark/reading"
 )
 
@@ -41,6 +42,9 @@ func (c *checker) format(p string, s *Subscribe) {
 		never("SenML says this itself", "time", "id", "seq", "quality", "value.path", "value.unit.path")
 	case FormatSparkplug:
 		never("Sparkplug says this itself", "time", "id", "seq", "quality", "value.path", "value.unit.path")
+		if s.Share != "" {
+			c.fault(p+".share", "", "Sparkplug data are understood by the births before them, and a shared subscription gives those to one gateway and these to another; take share away")
+		}
 		if s.Device.Given() || slices.Contains(strings.Split(s.Topic, "/"), "{device}") {
 			c.fault(p+".topic", "", "a Sparkplug device is group/node/device; take device away, or name the {asset} with it")
 		}
@@ -140,30 +144,14 @@ func (c *checker) echoes() {
 	}
 }
 
-func (c *checker) echo(p, topic, own, uplink string, same bool) {
+func (c *checker) echo(p, filter, own, uplink string, same bool) {
 	switch {
-	case !overlaps(topic, own):
+	case !topic.Meet(filter, own+"/+/#"):
 	case same:
 		c.fault(p, "", "this takes in what uplink %s publishes to the same broker, below %s: the gateway would read its own results; subscribe to less, or give the uplink a prefix outside", uplink, own)
 	default:
 		c.notice(p, "if this is the broker of uplink %s, the gateway would read its own results, below %s", uplink, own)
 	}
-}
-
-// overlaps reports whether a filter can match a topic below own.
-func overlaps(filter, own string) bool {
-	levels := strings.Split(filter, "/")
-	for i, o := range strings.Split(own, "/") {
-		switch {
-		case i >= len(levels):
-			return false
-		case levels[i] == "#":
-			return true
-		case levels[i] != "+" && levels[i] != o && !strings.HasPrefix(levels[i], "{"):
-			return false
-		}
-	}
-	return len(levels) > len(strings.Split(own, "/"))
 }
 
 // hostOf is a host by one name.

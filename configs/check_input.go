@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"tidemark/internal/topic"
 	"tidemark/reading"
 )
 
@@ -42,6 +43,9 @@ func (c *checker) timestamps(p string, in *Input) {
 	}
 	if in.MQTT != nil && t.WhenWrong == reading.PolicyUseServer {
 		c.fault(p+".when_wrong", "use_ingest", "MQTT has no server timestamps")
+	}
+	if t.Ordered && in.shared() {
+		c.fault(p+".ordered", "", "a shared subscription breaks the order: what one gateway leaves unacknowledged another may get behind newer readings, and would quarantine; take ordered or share away")
 	}
 	if t.WhenWrong == reading.PolicyTrusted {
 		c.notice(p+".when_wrong", "the times of input %q are trusted without check: for benches, simulators and replayed history", in.Name)
@@ -107,16 +111,27 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 	unpaced := 0
 	for i := range m.Subscribe {
 		unpaced += c.subscribe(at(p+".subscribe", i), &m.Subscribe[i])
-		for j := range i {
-			if m.Subscribe[j].Topic == m.Subscribe[i].Topic {
-				c.fault(at(p+".subscribe", i)+".topic", "", "this topic is subscribed to twice; one subscription reads all its sensors")
-				break
-			}
-		}
+		c.beside(at(p+".subscribe", i)+".topic", &m.Subscribe[i], m.Subscribe[:i])
 	}
 	c.presence(p+".presence", m)
 	if unpaced > 0 {
 		c.notice(p, "sensors without expect_every (%d): the coverage of their features has no ratio", unpaced)
+	}
+}
+
+// beside reports a subscription that takes messages of those before it.
+func (c *checker) beside(p string, s *Subscribe, before []Subscribe) {
+	for i := range before {
+		b := &before[i]
+		// The gateway leaves out of a session what another filter covers.
+		covered := b.Share == s.Share && (topic.Covers(b.Topic, s.Topic) && b.QoS >= s.QoS || topic.Covers(s.Topic, b.Topic) && s.QoS >= b.QoS)
+		switch {
+		case s.Topic == b.Topic:
+			c.fault(p, "", "this topic is subscribed to twice; one subscription reads all its sensors")
+			return
+		case !covered && topic.Meet(s.Topic, b.Topic):
+			c.notice(p, "a broker may send what matches %s and %s once for each (mosquitto does), and readings with neither id nor time would count twice: write a topic that covers the other, with the same qos and share, or topics that do not meet", s.Topic, b.Topic)
+		}
 	}
 }
 

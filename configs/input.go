@@ -17,6 +17,11 @@ type Input struct {
 	Identity Identity `yaml:"identity"`
 }
 
+// shared reports whether other gateways take some of the input's messages.
+func (in *Input) shared() bool {
+	return in.MQTT != nil && slices.ContainsFunc(in.MQTT.Subscribe, func(s Subscribe) bool { return s.Share != "" })
+}
+
 // Identity is whether an input's repeated readings are recognised.
 type Identity string
 

@@ -217,8 +217,10 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 		}
 	}
 	for {
+		whole := r.subscribeOnce(ctx, m)
 		var err error
-		if len(stale) > 0 {
+		// Not before: a filter that is dropped may be one that a new one covers.
+		if whole && len(stale) > 0 {
 			_, err = m.Unsubscribe(ctx, &paho.Unsubscribe{Topics: stale})
 			switch {
 			case err == nil:
@@ -231,7 +233,7 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 				r.log.Warn().Err(err).Strs("filters", stale).Msg("the session still has topic filters that the configuration dropped; the broker is asked again")
 			}
 		}
-		if r.subscribeOnce(ctx, m) && err == nil {
+		if whole && err == nil {
 			return
 		}
 		timer := time.NewTimer(subscribeAgain)
@@ -247,17 +249,11 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 // subscribeOnce reports whether every subscription stands.
 func (r *Reader) subscribeOnce(ctx context.Context, m *autopaho.ConnectionManager) bool {
 	var s paho.Subscribe
-	add := func(filter string, qos byte) {
+	for _, f := range r.decoder.router.filters {
 		s.Subscriptions = append(s.Subscriptions, paho.SubscribeOptions{
-			Topic: filter, QoS: qos,
+			Topic: f.text, QoS: f.qos,
 			RetainHandling: 1, // what is retained comes with a new subscription, not with each connection
 		})
-	}
-	for _, sub := range r.decoder.router.subs {
-		add(sub.filter, sub.QoS)
-	}
-	for _, p := range r.decoder.router.presence {
-		add(p.filter, p.QoS)
 	}
 	ack, err := m.Subscribe(ctx, &s)
 	if ctx.Err() != nil {

@@ -3,6 +3,7 @@ package mqtt_test
 import (
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +30,44 @@ func TestConnectPacketAndSubscription(t *testing.T) {
 			t.Errorf("CONNECT lacks %q", part)
 		}
 	}
-	_, body := p.expect(10)
-	if !strings.HasSuffix(string(body), "\x00\x05old/#") {
+	// The filters that go only after those that come: nothing falls between them.
+	_, body := p.expect(8)
+	if !strings.HasSuffix(string(body), "\x00\x04in/+\x11\x00\x0e$share/g/s/+/#\x12") {
+		t.Errorf("SUBSCRIBE %q", body)
+	}
+	p.send([]byte{0x90, 5, body[0], body[1], 0, 1, 2})
+	if _, body = p.expect(10); !strings.HasSuffix(string(body), "\x00\x05old/#") {
 		t.Errorf("UNSUBSCRIBE %q", body)
 	}
-	p.send([]byte{0xB0, 4, body[0], body[1], 0, 0})
-	if _, body = p.expect(8); !strings.HasSuffix(string(body), "\x00\x04in/+\x11\x00\x0e$share/g/s/+/#\x12") {
-		t.Errorf("SUBSCRIBE %q", body)
+}
+
+// A session has no filter that another covers: mosquitto would send a message once
+// for each.
+func TestFewestFilters(t *testing.T) {
+	sensor := mqtt.Origin{Text: "x"}
+	sub := func(topic, share string, qos byte) mqtt.Subscription {
+		return mqtt.Subscription{Topic: topic, Share: share, QoS: qos, Sensor: sensor}
+	}
+	at := func(text string) *url.URL { u, _ := url.Parse(text); return u }
+	for _, c := range []struct {
+		subs     []mqtt.Subscription
+		presence []mqtt.Presence
+		want     []string
+	}{
+		{[]mqtt.Subscription{sub("p/boiler/{device}", "", 1), sub("p/{asset}/{device}", "", 1)}, nil, []string{"p/+/+"}},
+		{[]mqtt.Subscription{sub("p/#", "", 1), sub("p/a", "", 2)}, nil, []string{"p/#", "p/a"}}, // or it would come with QoS 1
+		{[]mqtt.Subscription{sub("p/#", "g", 1), sub("p/a", "", 1), sub("p/b", "g", 1)}, nil, []string{"$share/g/p/#", "p/a"}},
+		{[]mqtt.Subscription{sub("#", "", 1), sub("+/#", "", 1), sub("$SYS/x", "", 1)}, nil, []string{"#", "$SYS/x"}},
+		{[]mqtt.Subscription{sub("p/{asset}/x", "", 1), sub("p/a/{device}", "", 1)}, nil, []string{"p/+/x", "p/a/+"}},
+		{[]mqtt.Subscription{sub("p/#", "", 1)}, []mqtt.Presence{{Topic: "p/{device}/state", QoS: 1}, {Topic: "q/{device}"}}, []string{"p/#", "q/+"}},
+	} {
+		r, err := mqtt.New(mqtt.Config{Input: "a", URL: at("mqtt://h"), ClientID: "c", Subscriptions: c.subs, Presence: c.presence}, nil, nil, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Filters(); !slices.Equal(got, c.want) {
+			t.Errorf("%v, want %v", got, c.want)
+		}
 	}
 }
 

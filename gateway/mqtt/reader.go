@@ -92,11 +92,8 @@ func New(cfg Config, sink reading.Sink, clk Clock, log zerolog.Logger) (*Reader,
 // StaleFilters of a later configuration.
 func (r *Reader) Filters() []string {
 	var fs []string
-	for _, s := range r.decoder.router.subs {
-		fs = append(fs, s.filter)
-	}
-	for _, p := range r.decoder.router.presence {
-		fs = append(fs, p.filter)
+	for i := range r.decoder.router.filters {
+		fs = append(fs, r.decoder.router.filters[i].text)
 	}
 	return fs
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"tidemark/internal/topic"
 )
 
 // naming is how an element's sensor is known.
@@ -130,11 +132,47 @@ const (
 	maxNamed  = 16 << 10
 )
 
+// filter is what a session subscribes to.
+type filter struct {
+	topic, share string // as configured
+	qos          byte
+	text         string // as sent
+}
+
+func (f *filter) covers(o *filter) bool {
+	return f.share == o.share && f.qos >= o.qos && topic.Covers(f.topic, o.topic)
+}
+
+// fewest leaves out of the filters of subscriptions and presence those that another
+// one covers: a broker may send a message once for each filter that it matches
+// (MQTT 5, 3.3.4), and who it belongs to is decided here.
+func (r *router) fewest() (fs []filter) {
+	var all []filter
+	for _, s := range r.subs {
+		all = append(all, filter{s.Topic, s.Share, s.QoS, s.filter})
+	}
+	for _, p := range r.presence {
+		all = append(all, filter{p.Topic, "", p.QoS, p.filter})
+	}
+
+next:
+	for i := range all {
+		for j := range all {
+			if j != i && all[j].covers(&all[i]) && (j < i || !all[i].covers(&all[j])) {
+				continue next
+			}
+		}
+		fs = append(fs, all[i])
+	}
+	return fs
+}
+
 // router finds a topic's route and its series. What it remembers is bounded.
 type router struct {
 	seriesTable
 	subs     []*subscription
 	presence []*presenceRule
+	filters  []filter // that the session has
 	edges    *edges
 	routes   recent[string, *route]
 }
@@ -167,6 +205,7 @@ func newRouter(cfg Config) (*router, error) {
 		seen[p.filter] = true
 		r.presence = append(r.presence, p)
 	}
+	r.filters = r.fewest()
 	return r, nil
 }
 

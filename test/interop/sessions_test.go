@@ -1,0 +1,146 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+
+	"tidemark/test/process"
+)
+
+// newMember is one of several gateways that read a broker together and pass their
+// readings on, one started.
+func newMember(t *testing.T, b *process.Mosquitto, id, mqtt string) *service {
+	t.Helper()
+	dir := process.Scratch(t)
+	s := &service{config: filepath.Join(dir, "tidemark.yaml")}
+	process.Write(t, s.config, fmt.Sprintf(`gateway: {id: %s}
+clock: {trust: local}
+store: {path: tidemark.db, quota: 64MiB, commit_interval: 100ms}
+web: {listen: ""}
+inputs:
+  - name: in
+    mqtt:
+      url: %s
+%s
+features: []
+uplinks:
+  - {name: plant, mqtt: {url: "%s"}, raw: [{input: in}]}
+`, id, b.URL(), mqtt, b.URL()))
+	s.Process = process.Prepare(t, dir, binary, "run", "-c", s.config)
+	s.Start()
+	process.Eventually(t, 20*time.Second, func() error {
+		st, err := s.status()
+		if err == nil && (st.Inputs[0].Reader.State != "connected" || st.Uplinks[0].State != "online") {
+			err = fmt.Errorf("%+v", st.Because)
+		}
+		return err
+	})
+	return s
+}
+
+// TestSharedSubscription: two gateways of a group take every reading once between
+// them, also while one of them is killed: its session keeps its part.
+func TestSharedSubscription(t *testing.T) {
+	begin(t)
+	b := process.NewMosquitto(t)
+	out := newListener(t, b, "reader", "tidemark/v1/+/raw/#")
+	const mqtt = `
+      subscribe: [{topic: "line/{asset}/{sensor}", share: line, id: {path: id}, time: {path: ts, unit: ms}, value: {path: v}}]`
+	first, second := newMember(t, b, "first", mqtt), newMember(t, b, "second", mqtt)
+	device := newPublisher(t, b, "device")
+	const readings = 600
+	for n := range readings {
+		payload := fmt.Appendf(nil, `{"ts":%d,"id":"r%d","v":%d}`, time.Now().UnixMilli(), n, n)
+		if _, err := device.client.Publish(t.Context(), &paho.Publish{Topic: "line/a/s", QoS: 1, Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+		if n == readings/3 {
+			first.End(syscall.SIGKILL)
+		}
+	}
+	parts := func(services ...*service) (taken []uint64, err error) {
+		for _, s := range services {
+			st, err := s.status()
+			if err != nil {
+				return nil, err
+			}
+			taken = append(taken, st.Inputs[0].Counts.Accepted)
+		}
+		return taken, nil
+	}
+	if taken, err := parts(second); err != nil || taken[0] == readings {
+		t.Errorf("the second took %v alone: %v", taken, err)
+	}
+	first.Start()
+	process.Eventually(t, 40*time.Second, func() error {
+		taken, err := parts(first, second)
+		if err == nil && (taken[0]+taken[1] != readings || taken[0] == 0 || taken[1] == 0) {
+			err = fmt.Errorf("the two have taken %v of %d", taken, readings)
+		}
+		return err
+	})
+	process.Eventually(t, 20*time.Second, func() error {
+		seen := map[string]string{}
+		for _, m := range out.heard() {
+			var r struct{ ID, Gateway string }
+			if err := json.Unmarshal(m.payload, &r); err != nil {
+				return err
+			}
+			if by := seen[r.ID]; by != "" && by != r.Gateway {
+				t.Fatalf("%s comes from %s and from %s", r.ID, by, r.Gateway)
+			}
+			seen[r.ID] = r.Gateway
+		}
+		if len(seen) != readings {
+			return fmt.Errorf("%d readings came upstream, want %d", len(seen), readings)
+		}
+		return nil
+	})
+	first.stop()
+	second.stop()
+}
+
+// TestFiltersThatMeet: a broker that sends a message once for each filter that it
+// matches is asked for it once. The readings have neither id nor time.
+func TestFiltersThatMeet(t *testing.T) {
+	begin(t)
+	b := process.NewMosquitto(t)
+	const both = `
+      subscribe:
+        - {topic: "v/boiler/{sensor}", format: plain, asset: boiler, value: {unit: Cel}}
+        - {topic: "v/{asset}/{sensor}", format: plain}`
+	s := newMember(t, b, "both", both)
+	device := newPublisher(t, b, "device")
+	for n := range 50 {
+		for _, asset := range []string{"boiler", "press"} {
+			if _, err := device.client.Publish(t.Context(), &paho.Publish{Topic: "v/" + asset + "/t", QoS: 1, Payload: fmt.Append(nil, n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	process.Eventually(t, 20*time.Second, func() error {
+		st, err := s.status()
+		if c := st.Inputs[0].Counts; err == nil && (c.Received != 100 || c.Accepted != 100) {
+			err = fmt.Errorf("%+v", c)
+		}
+		return err
+	})
+	out := newListener(t, b, "reader", "tidemark/v1/both/raw/boiler/t")
+	if _, err := device.client.Publish(t.Context(), &paho.Publish{Topic: "v/boiler/t", QoS: 1, Payload: []byte("7")}); err != nil {
+		t.Fatal(err)
+	}
+	process.Eventually(t, 10*time.Second, func() error {
+		if all := out.heard(); len(all) != 1 || !strings.Contains(string(all[0].payload), `"unit":"Cel"`) {
+			return fmt.Errorf("heard %d: the first subscription has the topic", len(all))
+		}
+		return nil
+	})
+	s.stop()
+}
