@@ -196,10 +196,11 @@ func (r *Reader) lost() {
 func (r *Reader) contention(now int64) string {
 	switch {
 	case r.retry.contended(now):
-		return "two gateways are named " + r.cfg.ClientID + ": they take the session from each other; give each its own gateway.id or client_id"
+		return fmt.Sprintf("two gateways are named %s: they take the session from each other; give each its own gateway.id or client_id (said until it has been quiet for %.0f minutes)",
+			r.cfg.ClientID, takeoverQuiet.Minutes())
 	case r.retry.suspicious(now):
-		return fmt.Sprintf("the broker at %s accepted the last %d connections and closed each soon after, without saying why: either two gateways are named %s and take the session from each other (give each its own gateway.id or client_id), or the broker's log says what it will not have",
-			r.peer.Addr(), r.retry.hangups, r.cfg.ClientID)
+		return fmt.Sprintf("the broker at %s accepted the last %d connections and closed each soon after, without saying why: either two gateways are named %s and take the session from each other (give each its own gateway.id or client_id), or the broker's log says what it will not have (said until it has been quiet for %.0f minutes)",
+			r.peer.Addr(), r.retry.hangups, r.cfg.ClientID, hangupQuiet.Minutes())
 	}
 	return ""
 }

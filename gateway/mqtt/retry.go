@@ -9,9 +9,11 @@ type retry struct {
 	upNS    int64
 	up      bool
 
-	takeovers int   // within takeoverSpan
+	takeovers int   // within takeoverSpan, or without an end to the contention
 	firstNS   int64 // of those
+	takenNS   int64 // the last of them
 	hangups   int   // connections in a row that the broker closed soon and without a word
+	hungNS    int64 // the last of them
 }
 
 const (
@@ -26,6 +28,10 @@ const (
 	takeoverLimit = 3
 	takeoverSpan  = 10 * time.Minute
 	takeoverRetry = 5 * time.Minute
+	// The other one stands back for as long, and when it takes the session again so do
+	// we: a fight that goes on shows itself within two pauses. After these and a minute
+	// without a takeover it is over.
+	takeoverQuiet = 2*takeoverRetry + time.Minute
 
 	// A broker that speaks 3.1.1 inside (mosquitto before 2.0.12) closes the
 	// connection of the gateway that lost its session without saying why. So does one
@@ -35,6 +41,8 @@ const (
 	hangupLimit = 5
 	hangupSpan  = 2 * time.Minute
 	hangupRetry = retryMax
+	// The next one would have come after a pause and a connection.
+	hangupQuiet = hangupRetry + hangupSpan + hangupRetry
 )
 
 func (r *retry) connected(nowNS int64) { r.up, r.upNS = true, nowNS }
@@ -54,41 +62,38 @@ func (r *retry) lost(nowNS int64, useful bool) {
 
 // hungUp notes that the broker closed a connection without a word.
 func (r *retry) hungUp(nowNS int64) {
-	if nowNS-r.upNS < int64(hangupSpan) {
-		r.hangups++
-	} else {
+	if nowNS-r.upNS >= int64(hangupSpan) || nowNS-r.hungNS > int64(hangupQuiet) {
 		r.hangups = 0
 	}
+	if nowNS-r.upNS < int64(hangupSpan) {
+		r.hangups++
+	}
+	r.hungNS = nowNS
 }
 
 // unreachable notes an attempt that failed: a broker that is away closes
 // connections too.
 func (r *retry) unreachable() { r.hangups = 0 }
 
-// suspicious reports whether somebody else may use our client id; it ends like
-// contended.
+// suspicious reports whether somebody else may use our client id, until it has been
+// quiet for hangupQuiet.
 func (r *retry) suspicious(nowNS int64) bool {
-	if r.up && nowNS-r.upNS > int64(takeoverSpan) {
-		r.hangups = 0
-	}
-	return r.hangups >= hangupLimit
+	return r.hangups >= hangupLimit && nowNS-r.hungNS <= int64(hangupQuiet)
 }
 
 // takenOver notes that another client took the session.
 func (r *retry) takenOver(nowNS int64) {
-	if r.takeovers == 0 || r.takeovers < takeoverLimit && nowNS-r.firstNS > int64(takeoverSpan) {
+	if r.takeovers == 0 || !r.contended(nowNS) && nowNS-r.firstNS > int64(takeoverSpan) {
 		r.takeovers, r.firstNS = 0, nowNS
 	}
 	r.takeovers++
+	r.takenNS = nowNS
 }
 
-// contended reports whether somebody else uses our client id; a connection that
-// lasted takeoverSpan ends the suspicion.
+// contended reports whether somebody else uses our client id, until it has been quiet
+// for takeoverQuiet.
 func (r *retry) contended(nowNS int64) bool {
-	if r.up && nowNS-r.upNS > int64(takeoverSpan) {
-		r.takeovers = 0
-	}
-	return r.takeovers >= takeoverLimit
+	return r.takeovers >= takeoverLimit && nowNS-r.takenNS <= int64(takeoverQuiet)
 }
 
 // delay is how long to wait before an attempt, the attempt-th since the last

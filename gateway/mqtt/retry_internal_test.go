@@ -47,15 +47,17 @@ func TestRetry(t *testing.T) {
 	if d := delay(0); d != takeoverRetry || !r.contended(now) {
 		t.Errorf("after three takeovers %v", d)
 	}
-	now += int64(time.Hour)
-	r.takenOver(now) // still
+	now += int64(2 * takeoverRetry) // both stood back for as long as they may
+	r.takenOver(now)                // still
+	now += int64(takeoverQuiet)
 	if !r.contended(now) {
 		t.Error("forgot too early")
 	}
-	r.connected(now)
-	now += int64(takeoverSpan) + 1
-	if r.contended(now) {
+	if now++; r.contended(now) { // connected or not: the broker may be away by now
 		t.Error("never forgives")
+	}
+	if r.takenOver(now); r.contended(now) {
+		t.Error("one takeover after the quiet is a fight")
 	}
 }
 
@@ -93,9 +95,14 @@ func TestHangupsAreNamed(t *testing.T) {
 	for range hangupLimit {
 		hangUp(time.Second)
 	}
-	r.connected(now)
-	if now += int64(takeoverSpan) + 1; r.suspicious(now) {
+	if now += int64(hangupQuiet); !r.suspicious(now) {
+		t.Error("forgot too early")
+	}
+	if now++; r.suspicious(now) {
 		t.Error("never forgives")
+	}
+	if hangUp(time.Second); r.suspicious(now) {
+		t.Error("one hang-up after the quiet is a fight")
 	}
 }
 
