@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -21,9 +22,12 @@ type results struct {
 	generation uint64 // under mu; in force when the session began
 
 	staged []stagedResult // the pipeline's
+	sought bool           // likewise: room, for what was staged
 }
 
-// Bounds of what is remembered: half a megabyte.
+// Bounds of what is remembered: half a megabyte. A key whose last window is as many
+// windows old as are shown, and closed, makes room for others: its sensor is silent,
+// renamed or gone.
 const (
 	resultKeys    = 500
 	resultWindows = 24
@@ -143,6 +147,7 @@ func (rs *results) post() {
 	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
+	rs.sought = false
 	for i := range rs.staged {
 		rs.put(&rs.staged[i])
 	}
@@ -153,6 +158,10 @@ func (rs *results) post() {
 func (rs *results) put(s *stagedResult) {
 	k := rs.keys[s.key]
 	if k == nil {
+		if len(rs.keys) >= resultKeys && !rs.sought {
+			rs.sought = true
+			maps.DeleteFunc(rs.keys, func(_ resultKey, k *keyResults) bool { return k.over(s.window.StartMS) })
+		}
 		if len(rs.keys) >= resultKeys {
 			rs.more++
 			return
@@ -173,6 +182,12 @@ func (rs *results) put(s *stagedResult) {
 		s.window.Late = w.Late
 		*w, k.unit, k.function = s.window, s.unit, s.function
 	}
+}
+
+// over reports whether the key has not been heard of for as many windows as are shown.
+func (k *keyResults) over(nowMS int64) bool {
+	last := k.windows[len(k.windows)-1]
+	return last.Status == "closed" && nowMS-last.EndMS >= resultWindows*(last.EndMS-last.StartMS)
 }
 
 // window returns the key's window, making it in the place of the oldest.

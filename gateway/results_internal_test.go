@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"tidemark/configs"
@@ -52,5 +54,39 @@ func TestResults(t *testing.T) {
 	rs.begin(cfg, 8)
 	if list, _ := rs.list(nil); len(list) != 0 {
 		t.Errorf("of another generation: %+v", list)
+	}
+}
+
+// Keys that are no more make room for those that are.
+func TestResultsMakeRoom(t *testing.T) {
+	rs := newResults()
+	rs.begin(&configs.Config{Features: []configs.Feature{{Name: "f"}}}, 7)
+	tell := func(kind windowing.EmissionKind, lifecycle string, start int64) {
+		rs.stage([]windowing.Emission{{Kind: kind, Feature: windowing.FeatureID{Name: "f"}, Lifecycle: lifecycle, Sensor: "s", StartMS: start, EndMS: start + 10, Revision: 1}})
+		rs.post()
+	}
+	kept := func(lifecycle string) bool {
+		list, _ := rs.list(nil)
+		return slices.ContainsFunc(list, func(k KeyResults) bool { return k.Lifecycle == lifecycle })
+	}
+	for i := range resultKeys {
+		tell(windowing.EmitFeature, fmt.Sprint(i), 0)
+		if i > 0 {
+			tell(windowing.EmitClosed, fmt.Sprint(i), 0)
+		}
+	}
+	tell(windowing.EmitFeature, "soon", 10*resultWindows)
+	if kept("soon") || !kept("1") {
+		t.Error("a key that was heard of lately made room")
+	}
+	tell(windowing.EmitFeature, "later", 10*resultWindows+10)
+	if !kept("later") || kept("1") {
+		t.Error("a key that is no more made no room")
+	}
+	if !kept("0") {
+		t.Error("a window that is open made room")
+	}
+	if _, more := rs.list(nil); more != 1 {
+		t.Errorf("%d results had no room", more)
 	}
 }

@@ -41,7 +41,7 @@ type Message struct {
 
 	head       head
 	generation uint64
-	startMS    int64 // of a feature's window
+	window     span // of a feature
 	memo       memo
 }
 
@@ -87,7 +87,7 @@ func (c *Encoder) Encode(m *Message, r Record) error {
 			e.Kind = windowing.EmitFeature
 		}
 		m.Payload, m.head = c.appendEmission(m.Payload, &e, &m.memo)
-		m.Topic, m.startMS = m.memo.topic(c, &e), e.StartMS
+		m.Topic, m.window = m.memo.topic(c, &e), span{e.StartMS, e.EndMS}
 		return nil
 	case KindEvent:
 		return c.event(m, r.Data)

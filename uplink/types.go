@@ -63,16 +63,3 @@ func (t types) takesEmission(k windowing.EmissionKind) bool {
 	}
 	return t.has(typeName(k))
 }
-
-// newest knows the newest window that was published with retain, by topic: a
-// correction of an older one must not take its place at the broker.
-type newest map[string]int64
-
-// retains reports whether a feature's message is the one to be kept.
-func (n newest) retains(m *Message) bool {
-	if at, known := n[m.Topic]; known && m.startMS < at {
-		return false
-	}
-	n[m.Topic] = m.startMS
-	return true
-}
