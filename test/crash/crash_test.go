@@ -28,10 +28,7 @@ const (
 )
 
 func TestKilledAgainAndAgain(t *testing.T) {
-	if os.Getenv("TIDEMARK_INTEROP") == "" {
-		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
-	}
-	t.Parallel()
+	begin(t)
 	n := cycles
 	if v := os.Getenv("TIDEMARK_CRASH_CYCLES"); v != "" {
 		var err error
@@ -44,16 +41,14 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	dice := rand.New(rand.NewPCG(seed, 1))
 
 	up := process.NewMosquitto(t)
-	sources := []source{newDevices(t, dice.Uint64())}
+	d := newDevices(t, dice.Uint64())
 	w := newWitness(t, up)
-	g := newGateway(t, process.Scratch(t), build(t), up, sources)
+	g := newGateway(t, process.Scratch(t), build(t), up, d)
 	g.Start()
 	process.Eventually(t, 20*time.Second, g.connected) // the session is what the brokers keep from here on
-	for _, s := range sources {
-		s.begin()
-	}
+	d.begin()
 
-	begin := time.Now()
+	began := time.Now()
 	for i := 1; i <= n; i++ {
 		time.Sleep(moment(dice))
 		g.End(syscall.SIGKILL)
@@ -70,23 +65,35 @@ func TestKilledAgainAndAgain(t *testing.T) {
 			g.Start()
 		}
 	}
-	t.Logf("killed %d times in %v", n, time.Since(begin).Round(time.Second))
+	t.Logf("killed %d times in %v", n, time.Since(began).Round(time.Second))
 
-	for _, s := range sources {
-		s.rest()
+	settle(t, g, w, d)
+}
+
+// begin leaves a test out where there is no broker for it.
+func begin(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TIDEMARK_INTEROP") == "" {
+		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
 	}
-	process.Eventually(t, 90*time.Second, func() error { return w.right(sources) })
-	for _, s := range sources {
-		s.end()
-	}
-	process.Eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
+	t.Parallel()
+}
+
+// settle has the devices end, and checks that everything of theirs is where it
+// belongs, and that the gateway stops in order.
+func settle(t *testing.T, g *service, w *witness, d *devices) {
+	t.Helper()
+	d.rest()
+	process.Eventually(t, 90*time.Second, func() error { return w.right(d) })
+	d.end()
+	process.Eventually(t, 30*time.Second, func() error { return g.conserved(d) })
 	if err := w.sound(); err != nil {
 		t.Error(err)
 	}
 	if code := g.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("stopped in order, it ended with exit code %d", code)
 	}
-	t.Log(w.report(sources))
+	t.Log(w.report(d))
 	t.Log(g.checkStore())
 }
 

@@ -18,22 +18,19 @@ import (
 // A file system that is full stops acknowledgements and nothing else; when there is
 // room again the gateway goes on by itself, with every reading.
 func TestFullDisk(t *testing.T) {
-	if os.Getenv("TIDEMARK_INTEROP") == "" {
-		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
-	}
-	t.Parallel()
+	begin(t)
 	dir := process.Scratch(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=700k"); err != nil {
 		t.Fatalf("cannot mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 	up := process.NewMosquitto(t)
-	sources := []source{newDevices(t, 3)}
+	d := newDevices(t, 3)
 	w := newWitness(t, up)
-	g := newGateway(t, dir, build(t), up, sources)
+	g := newGateway(t, dir, build(t), up, d)
 	g.Start()
 	process.Eventually(t, 20*time.Second, g.connected)
-	sources[0].begin()
+	d.begin()
 	for range 3 {
 		process.Eventually(t, 60*time.Second, func() error { return g.fault("disk", true) })
 		time.Sleep(1500 * time.Millisecond) // it stays refused, and alive
@@ -42,18 +39,7 @@ func TestFullDisk(t *testing.T) {
 		resize(t, dir, 100)
 	}
 	resize(t, dir, 200<<10)
-	sources[0].rest()
-	process.Eventually(t, 90*time.Second, func() error { return w.right(sources) })
-	sources[0].end()
-	process.Eventually(t, 30*time.Second, func() error { return g.conserved(sources) })
-	if err := w.sound(); err != nil {
-		t.Error(err)
-	}
-	if code := g.End(syscall.SIGTERM); code != 0 {
-		t.Errorf("stopped in order, it ended with exit code %d", code)
-	}
-	t.Log(w.report(sources))
-	t.Log(g.checkStore())
+	settle(t, g, w, d)
 }
 
 // resize leaves so many KB free on a tmpfs.
@@ -73,12 +59,9 @@ func resize(t *testing.T, dir string, freeKB uint64) {
 // A second gateway on the same store ends at once, with the exit code of storage,
 // and names the first, which does not notice.
 func TestTwoGatewaysOnOneStore(t *testing.T) {
-	if os.Getenv("TIDEMARK_INTEROP") == "" {
-		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
-	}
-	t.Parallel()
+	begin(t)
 	up := process.NewMosquitto(t)
-	g := newGateway(t, process.Scratch(t), build(t), up, []source{newDevices(t, 4)})
+	g := newGateway(t, process.Scratch(t), build(t), up, newDevices(t, 4))
 	g.Start()
 	process.Eventually(t, 20*time.Second, g.connected)
 	second := exec.Command(g.binary, "run", "-c", g.config)
@@ -120,16 +103,13 @@ func (s *service) fault(name string, want bool) error {
 // Pages that are overwritten under a running gateway make bbolt panic. That costs
 // the store, which is set aside, and not the process: it goes on with a new one.
 func TestPagesSpoiledUnderRun(t *testing.T) {
-	if os.Getenv("TIDEMARK_INTEROP") == "" {
-		t.Skip("set TIDEMARK_INTEROP=1 to run against mosquitto")
-	}
-	t.Parallel()
+	begin(t)
 	up := process.NewMosquitto(t)
-	sources := []source{newDevices(t, 5)}
-	g := newGateway(t, process.Scratch(t), build(t), up, sources)
+	d := newDevices(t, 5)
+	g := newGateway(t, process.Scratch(t), build(t), up, d)
 	g.Start()
 	process.Eventually(t, 20*time.Second, g.connected)
-	sources[0].begin()
+	d.begin()
 	time.Sleep(3 * time.Second)
 	spoilPages(t, g.store)
 	process.Eventually(t, 60*time.Second, func() error {
@@ -142,8 +122,8 @@ func TestPagesSpoiledUnderRun(t *testing.T) {
 		}
 		return err
 	})
-	sources[0].rest()
-	sources[0].end()
+	d.rest()
+	d.end()
 	if code := g.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("stopped in order, it ended with exit code %d", code)
 	}

@@ -22,19 +22,6 @@ const (
 	lateness = 15 * time.Second
 )
 
-// source loads the gateway through one of its inputs and knows what has to come
-// out of it.
-type source interface {
-	input() string  // its name
-	config() string // its entry of inputs:
-	begin()         // readings flow from here on
-	rest()          // from here on just enough of them that time goes on
-	end()           // no more
-	// known is the truth of every window that is complete, and how many distinct
-	// readings there were. It is called after rest.
-	known() (map[cell]sums, int)
-}
-
 // cell is a window of a sensor.
 type cell struct {
 	sensor  string
@@ -88,8 +75,7 @@ func newDevices(t *testing.T, seed uint64) *devices {
 	return d
 }
 
-func (d *devices) input() string { return "line" }
-
+// config is the entry of inputs: that reads them.
 func (d *devices) config() string {
 	return fmt.Sprintf(`  - name: line
     mqtt:
@@ -105,6 +91,7 @@ func (d *devices) config() string {
 `, d.broker.URL())
 }
 
+// begin has readings flow from here on.
 func (d *devices) begin() {
 	now := time.Now().UnixMilli()
 	d.firstMS = now - now%windowMS + windowMS
@@ -114,6 +101,7 @@ func (d *devices) begin() {
 	}
 }
 
+// rest leaves just enough of them that time goes on.
 func (d *devices) rest() { close(d.resting) }
 
 func (d *devices) end() {
@@ -211,8 +199,9 @@ func (d *devices) publish(client *paho.Client, payload []byte, twice bool) bool 
 	return true
 }
 
-// known leaves out the ticks' own windows from the last reading's on: they go on
-// while the gateway is asked.
+// known is the truth of every window that is complete, and how many distinct readings
+// there were; it is called after rest. It leaves out the ticks' own windows from the
+// last reading's on: they go on while the gateway is asked.
 func (d *devices) known() (map[cell]sums, int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -3,7 +3,6 @@ package crash
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"tidemark/gateway"
@@ -17,13 +16,9 @@ type service struct {
 }
 
 // newGateway prepares a gateway whose files lie in dir.
-func newGateway(t *testing.T, dir, binary string, up *process.Mosquitto, sources []source) *service {
+func newGateway(t *testing.T, dir, binary string, up *process.Mosquitto, d *devices) *service {
 	t.Helper()
 	s := &service{binary: binary, config: filepath.Join(dir, "tidemark.yaml"), store: filepath.Join(dir, "tidemark.db")}
-	var inputs strings.Builder
-	for _, in := range sources {
-		inputs.WriteString(in.config())
-	}
 	process.Write(t, s.config, fmt.Sprintf(`gateway: {id: crash}
 clock: {trust: local, local_bound: 50ms}
 store: {path: tidemark.db, quota: 1GiB, retain: 1d, commit_interval: 100ms}
@@ -42,7 +37,7 @@ inputs:
 uplinks:
   - name: plant
     mqtt: {url: "%s"}
-`, inputs.String(), order, lateness, up.URL()))
+`, d.config(), order, lateness, up.URL()))
 	s.Process = process.Prepare(t, dir, binary, "run", "-c", s.config)
 	return s
 }
@@ -68,28 +63,25 @@ func (s *service) connected() error {
 
 // conserved checks law 5: each distinct reading was accepted once, and nothing is
 // missing from any sum.
-func (s *service) conserved(sources []source) error {
+func (s *service) conserved(d *devices) error {
 	st, err := s.status()
 	if err != nil {
 		return err
 	}
-	assigned, accepted := uint64(0), uint64(0)
-	for i, src := range sources {
-		_, distinct := src.known()
-		c := st.Inputs[i].Counts
-		accepted += c.Accepted
-		switch sum := c.Accepted + c.Duplicate + c.Malformed + c.Unmatched + c.Quarantined + c.Pending; {
-		case c.Received != sum || !st.Conserved:
-			return fmt.Errorf("received %d, but the outcomes sum up to %d: %+v", c.Received, sum, c)
-		case c.Accepted != uint64(distinct):
-			return fmt.Errorf("%d accepted of %d sent: %+v %v %v", c.Accepted, distinct, c, st.Inputs[i].Quarantine, st.Inputs[i].Rejects)
-		}
+	_, distinct := d.known()
+	c := st.Inputs[0].Counts
+	switch sum := c.Accepted + c.Duplicate + c.Malformed + c.Unmatched + c.Quarantined + c.Pending; {
+	case c.Received != sum || !st.Conserved:
+		return fmt.Errorf("received %d, but the outcomes sum up to %d: %+v", c.Received, sum, c)
+	case c.Accepted != uint64(distinct):
+		return fmt.Errorf("%d accepted of %d sent: %+v %v %v", c.Accepted, distinct, c, st.Inputs[0].Quarantine, st.Inputs[0].Rejects)
 	}
+	assigned := uint64(0)
 	for _, f := range st.Features {
 		assigned += f.Windowed + f.Late + f.Excluded
 	}
-	if assigned != accepted {
-		return fmt.Errorf("%d readings accepted, %d assigned: %+v", accepted, assigned, st.Features)
+	if assigned != c.Accepted {
+		return fmt.Errorf("%d readings accepted, %d assigned: %+v", c.Accepted, assigned, st.Features)
 	}
 	return nil
 }

@@ -104,34 +104,31 @@ func (w *witness) take(payload []byte) {
 
 // right checks that every window that is complete has the sums of its truth and is
 // closed with the revision that stands.
-func (w *witness) right(sources []source) error {
+func (w *witness) right(d *devices) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	missing, wrong, open, all, first := 0, 0, 0, 0, ""
-	for _, s := range sources {
-		truth, _ := s.known()
-		all += len(truth)
-		for key, want := range truth {
-			r, heard := w.best[key]
-			c, closed := w.closed[key]
-			switch {
-			case !heard:
-				missing++
-			case r.Values != want:
-				wrong++
-				first = fmt.Sprintf("; for example %v: %+v, want %+v", key, r, want)
-			case !closed:
-				open++
-			case c.Revision != r.Revision || c.Generation != r.Generation:
-				return fmt.Errorf("%v was closed at revision %d, but %d stands", key, c.Revision, r.Revision)
-			}
+	missing, wrong, open, first := 0, 0, 0, ""
+	truth, _ := d.known()
+	for key, want := range truth {
+		r, heard := w.best[key]
+		c, closed := w.closed[key]
+		switch {
+		case !heard:
+			missing++
+		case r.Values != want:
+			wrong++
+			first = fmt.Sprintf("; for example %v: %+v, want %+v", key, r, want)
+		case !closed:
+			open++
+		case c.Revision != r.Revision || c.Generation != r.Generation:
+			return fmt.Errorf("%v was closed at revision %d, but %d stands", key, c.Revision, r.Revision)
 		}
 	}
 	if missing+wrong+open > 0 {
 		for _, fault := range w.faults[:min(1, len(w.faults))] {
 			first += "; heard: " + fault
 		}
-		return fmt.Errorf("of %d windows %d are missing, %d wrong, %d not closed%s", all, missing, wrong, open, first)
+		return fmt.Errorf("of %d windows %d are missing, %d wrong, %d not closed%s", len(truth), missing, wrong, open, first)
 	}
 	return nil
 }
@@ -154,13 +151,9 @@ func (w *witness) sound() error {
 	return errors.Join(errs...)
 }
 
-func (w *witness) report(sources []source) string {
+func (w *witness) report(d *devices) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sent, windows := 0, 0
-	for _, s := range sources {
-		truth, n := s.known()
-		sent, windows = sent+n, windows+len(truth)
-	}
-	return fmt.Sprintf("%d readings, %d windows; %d records heard, %d of them again", sent, windows, w.heard, w.repeats)
+	truth, sent := d.known()
+	return fmt.Sprintf("%d readings, %d windows; %d records heard, %d of them again", sent, len(truth), w.heard, w.repeats)
 }

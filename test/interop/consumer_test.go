@@ -1,16 +1,13 @@
 package interop
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/eclipse/paho.golang/autopaho"
 	"github.com/eclipse/paho.golang/paho"
 
 	"tidemark/test/process"
@@ -64,56 +61,14 @@ func (r *record) newer(o record) bool {
 	return r.Generation > o.Generation || r.Generation == o.Generation && r.Revision > o.Revision
 }
 
-// newConsumer subscribes to everything that the uplink publishes, in a session
-// that outlives a stop of the broker.
+// newConsumer hears everything that the uplink publishes.
 func newConsumer(t *testing.T, b *process.Mosquitto) *consumer {
 	t.Helper()
 	c := &consumer{best: map[recordKey]record{}, contents: map[version]string{}, closed: map[recordKey]record{}}
-	server, err := url.Parse(b.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	subscribed := make(chan struct{})
-	var once sync.Once
-	max := uint16(1024)
-	cm, err := autopaho.NewConnection(ctx, autopaho.ClientConfig{
-		ServerUrls: []*url.URL{server}, KeepAlive: 20, SessionExpiryInterval: 3600,
-		ReconnectBackoff: func(int) time.Duration { return 200 * time.Millisecond },
-		ConnectPacketBuilder: func(p *paho.Connect, _ *url.URL) (*paho.Connect, error) {
-			p.Properties.ReceiveMaximum = &max
-			return p, nil
-		},
-		OnConnectionUp: func(cm *autopaho.ConnectionManager, ack *paho.Connack) {
-			if ack.SessionPresent {
-				return
-			}
-			go func() { // the handler must not block
-				_, err := cm.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: "tidemark/v1/interop/#", QoS: 1}}})
-				if err == nil {
-					once.Do(func() { close(subscribed) })
-				}
-			}()
-		},
-		ClientConfig: paho.ClientConfig{ClientID: "consumer", OnPublishReceived: []func(paho.PublishReceived) (bool, error){
-			func(p paho.PublishReceived) (bool, error) {
-				c.take(p.Packet.Topic, p.Packet.Payload)
-				return true, nil
-			},
-		}},
+	hear(t, b, "consumer", "tidemark/v1/interop/#", func(p paho.PublishReceived) (bool, error) {
+		c.take(p.Packet.Topic, p.Packet.Payload)
+		return true, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		<-cm.Done()
-	})
-	select {
-	case <-subscribed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the consumer could not subscribe")
-	}
 	return c
 }
 

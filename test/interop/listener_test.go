@@ -32,6 +32,14 @@ type message struct {
 func newListener(t *testing.T, b *process.Mosquitto, id, filter string) *listener {
 	t.Helper()
 	l := &listener{}
+	hear(t, b, id, filter, l.take)
+	return l
+}
+
+// hear has everything that is published under a filter brought to take, in a session
+// that outlives a stop of the broker.
+func hear(t *testing.T, b *process.Mosquitto, id, filter string, take func(paho.PublishReceived) (bool, error)) {
+	t.Helper()
 	server, err := url.Parse(b.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +66,7 @@ func newListener(t *testing.T, b *process.Mosquitto, id, filter string) *listene
 				}
 			}()
 		},
-		ClientConfig: paho.ClientConfig{ClientID: id, OnPublishReceived: []func(paho.PublishReceived) (bool, error){l.take}},
+		ClientConfig: paho.ClientConfig{ClientID: id, OnPublishReceived: []func(paho.PublishReceived) (bool, error){take}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +80,6 @@ func newListener(t *testing.T, b *process.Mosquitto, id, filter string) *listene
 	case <-time.After(10 * time.Second):
 		t.Fatalf("%s could not subscribe", id)
 	}
-	return l
 }
 
 func (l *listener) take(p paho.PublishReceived) (bool, error) {

@@ -84,14 +84,22 @@ func (d *disk) breaks() {
 // errCut ends a connection when the power goes.
 var errCut = errors.New("the power is cut")
 
-func (d *disk) flush() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// refuses says why nothing more can be written; nil if it can. The lock is held.
+func (d *disk) refuses() error {
 	switch {
 	case !d.spend():
 		return errCut
 	case d.fail:
 		return syscall.EIO
+	}
+	return nil
+}
+
+func (d *disk) flush() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.refuses(); err != nil {
+		return err
 	}
 	for _, w := range d.writes {
 		copy(d.lasts[w.at:], w.data)
@@ -103,11 +111,8 @@ func (d *disk) flush() error {
 func (d *disk) write(at int64, data []byte, lasts bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case !d.spend():
-		return errCut
-	case d.fail:
-		return syscall.EIO
+	if err := d.refuses(); err != nil {
+		return err
 	}
 	copy(d.shown[at:], data)
 	if lasts {
