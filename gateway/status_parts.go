@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"tidemark/history"
-	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
 )
@@ -90,14 +89,9 @@ type FeatureStatus struct {
 }
 
 func newFeatureStatus(s *windowing.FeatureStatus) FeatureStatus {
-	f := FeatureStatus{
-		Name: s.Feature.Name, Version: s.Feature.Version, Disabled: s.Disabled, HeldBy: s.HeldBy,
+	return FeatureStatus{
+		Name: s.Feature.Name, Version: s.Feature.Version, Disabled: s.Disabled, Watermark: history.TimeMS(s.WatermarkMS), HeldBy: s.HeldBy,
 		Active: s.Inputs.Active, Idle: s.Inputs.Idle, Stalled: s.Inputs.Stalled,
 		Keys: s.Keys, OpenWindows: s.OpenWindows, Windowed: s.Windowed, Late: s.Late, Excluded: s.Excluded,
 	}
-	if s.WatermarkMS != reading.NoTime {
-		b := reading.AppendJSONTimeMS(nil, s.WatermarkMS)
-		f.Watermark = string(b[1 : len(b)-1])
-	}
-	return f
 }

@@ -34,7 +34,7 @@ type Reading struct {
 	Verdict  Verdict  `json:"verdict"`
 	Reason   string   `json:"reason"` // of a quarantine, a pending or a late one; else empty
 	Flags    []string `json:"flags"`
-	Delivery []string `json:"delivery"` // initial, historical, redelivered, rejudged
+	Delivery []string `json:"delivery"` // initial, historical, redelivered, rejudged, released
 	Clock    string   `json:"clock"`    // state of the gateway's clock at arrival
 }
 
@@ -85,7 +85,7 @@ func Show(r *reading.Reading, v Verdict) Reading {
 		ID: r.ID, Value: r.Value.AppendJSON(nil), Unit: r.Unit,
 		Quality: r.Quality.Level.String(), QualityStatus: r.Quality.Status,
 		SourceTime: Time(r.Source.NS), SourceTimeSent: r.Source.Raw, IngestTime: Time(r.IngestNS), EventTime: Time(r.Stamp.EventNS),
-		Verdict: v, Flags: r.Stamp.Flags.Names(), Delivery: deliveries(r.Delivery), Clock: reading.ClockUnknown.String(),
+		Verdict: v, Flags: r.Stamp.Flags.Names(), Delivery: r.Delivery.Names(), Clock: reading.ClockUnknown.String(),
 	}
 	if r.HasSeq {
 		seq := r.Seq
@@ -103,6 +103,9 @@ func Show(r *reading.Reading, v Verdict) Reading {
 	}
 	if out.Flags == nil {
 		out.Flags = []string{}
+	}
+	if out.Delivery == nil {
+		out.Delivery = []string{}
 	}
 	return out
 }
@@ -122,19 +125,6 @@ func ParseName(s string) (asset, sensor string, ok bool) {
 		asset = ""
 	}
 	return asset, sensor, ok && sensor != ""
-}
-
-func deliveries(d reading.Delivery) []string {
-	names := []string{}
-	for _, x := range [...]struct {
-		flag reading.Delivery
-		name string
-	}{{reading.Initial, "initial"}, {reading.Historical, "historical"}, {reading.Redelivered, "redelivered"}, {reading.Rejudged, "rejudged"}} {
-		if d.Has(x.flag) {
-			names = append(names, x.name)
-		}
-	}
-	return names
 }
 
 // Time is a moment in Unix nanoseconds as RFC 3339, empty for none.

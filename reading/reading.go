@@ -77,6 +77,21 @@ const (
 // Has reports whether any of the flags f is set.
 func (d Delivery) Has(f Delivery) bool { return d&f != 0 }
 
+var deliveryNames = [...]string{"initial", "historical", "redelivered", "rejudged", "released"}
+
+// Names returns the flags as records spell them, in the order of their bits.
+func (d Delivery) Names() []string { return bitNames(d, deliveryNames[:]) }
+
+// bitNames returns the names of the bits that are set; bit i is called names[i].
+func bitNames[T ~uint8 | ~uint16](set T, names []string) (some []string) {
+	for bit, n := range names {
+		if set&(1<<bit) != 0 {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
 // Reading is one value of one sensor, with everything that is known about its
 // time. A Reading is a value: rooms pass it on and never change it, except for
 // the Stamp, which the clock sets once.
@@ -143,6 +158,12 @@ const (
 	TimeUnparseable           // text that is no time in the declared form
 	TimeRange                 // a time that int64 nanoseconds cannot hold
 )
+
+// String returns the fault as records spell it: null, unparseable, range, or the empty
+// string.
+func (f TimeFault) String() string {
+	return [...]string{"", "null", "unparseable", "range"}[min(f, TimeRange)]
+}
 
 // SourceTime is a source timestamp as sent and as read.
 type SourceTime struct {

@@ -100,15 +100,7 @@ var flagNames = [...]string{
 }
 
 // Names returns the flags as records spell them, in the order of their bits.
-func (f Flags) Names() []string {
-	var names []string
-	for i, n := range flagNames {
-		if f&(1<<i) != 0 {
-			names = append(names, n)
-		}
-	}
-	return names
-}
+func (f Flags) Names() []string { return bitNames(f, flagNames[:]) }
 
 // Basis says which clock the event time came from.
 type Basis uint8

@@ -93,7 +93,7 @@ func (w *emissionWriter) reading(r *reading.Reading) {
 	w.str("quality", r.Quality.Level.String())
 	if w.upstream {
 		w.uint("quality_status", uint64(r.Quality.Status))
-		w.list("delivery", deliveryNames(r.Delivery))
+		w.list("delivery", r.Delivery.Names())
 		w.list("flags", r.Stamp.Flags.Names())
 		w.str("policy", r.Stamp.Policy.String())
 		w.clockSegment(r.Stamp.Clock)
@@ -129,7 +129,7 @@ func (w *emissionWriter) sourceTime(t *reading.SourceTime) {
 	w.timeSent(t)
 	w.text("source_time_unit", t.Unit.String())
 	w.bool("source_time_zoned", t.Zoned)
-	w.text("source_time_fault", faultName(t.Fault))
+	w.text("source_time_fault", t.Fault.String())
 }
 
 // timeSent writes a source time as sent: text as a string, a number in its
@@ -177,20 +177,6 @@ func (w *emissionWriter) sourceSegment(s *reading.SourceSegment) {
 	w.millis("offset_max_ms", s.HiNS)
 	w.int("zone_minutes", int64(s.ZoneMin))
 	w.end()
-}
-
-func faultName(f reading.TimeFault) string {
-	return [...]string{"", "null", "unparseable", "range"}[min(f, reading.TimeRange)]
-}
-
-func deliveryNames(d reading.Delivery) []string {
-	var names []string
-	for i, n := range [...]string{"initial", "historical", "redelivered", "rejudged", "released"} {
-		if d.Has(1 << i) {
-			names = append(names, n)
-		}
-	}
-	return names
 }
 
 // isReading reports whether an emission carries a whole reading.

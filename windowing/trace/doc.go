@@ -48,7 +48,7 @@
 // from the store's birth.
 //
 // A reading may have server_time, quality_status, delivery (initial, historical,
-// redelivered, rejudged), and how its source time was sent: source_time_sent,
+// redelivered, rejudged, released), and how its source time was sent: source_time_sent,
 // source_time_unit, source_time_zoned, source_time_fault, named as in records. Its
 // stamp is the verdict of the clock rules: disposition (ACCEPT), reason, time_basis,
 // policy, flags, event_time (the source time), event_error_ns, ingest_error_ns,

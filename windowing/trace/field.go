@@ -109,7 +109,7 @@ func (s *sample) timeAsSent() (t reading.SourceTime, err error) {
 	t.Zoned = true
 	for _, err := range [...]error{
 		enum("source_time_unit", s.timeUnit, reading.UnitNanos, reading.TimeUnit.String, &t.Unit),
-		enum("source_time_fault", s.timeFault, reading.TimeRange, faultName, &t.Fault),
+		enum("source_time_fault", s.timeFault, reading.TimeRange, reading.TimeFault.String, &t.Fault),
 		truth("source_time_zoned", s.timeZoned, &t.Zoned),
 	} {
 		if err != nil {

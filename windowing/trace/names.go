@@ -46,24 +46,10 @@ func bits[T ~uint8 | ~uint16](field string, v token, names []string, to *T) erro
 	})
 }
 
-// setNames is the inverse of bits.
-func setNames[T ~uint8 | ~uint16](set T, names []string) (some []string) {
-	for bit, n := range names {
-		if set&(1<<bit) != 0 {
-			some = append(some, n)
-		}
-	}
-	return some
-}
-
 var (
-	deliveryNames = []string{"initial", "historical", "redelivered", "rejudged"}
+	deliveryNames = (^reading.Delivery(0)).Names()
 	flagNames     = (^reading.Flags(0)).Names()
 )
-
-func faultName(f reading.TimeFault) string {
-	return [...]string{"", "null", "unparseable", "range"}[min(f, reading.TimeRange)]
-}
 
 var markNames = [...]string{
 	reading.MarkExists: "exists", reading.MarkRemove: "remove", reading.MarkWatermark: "watermark",

@@ -38,7 +38,7 @@ func (o *object) reading(r *reading.Reading, clock *reading.ClockSegment) {
 		o.uint("quality_status", uint64(r.Quality.Status))
 	}
 	if r.Delivery != 0 {
-		o.list("delivery", setNames(r.Delivery, deliveryNames))
+		o.list("delivery", r.Delivery.Names())
 	}
 	o.stamp(&r.Stamp, r.Source.NS, clock)
 	o.end()
@@ -76,7 +76,7 @@ func (o *object) sourceTime(t *reading.SourceTime) {
 	if !t.Zoned {
 		o.bool("source_time_zoned", false)
 	}
-	o.text("source_time_fault", faultName(t.Fault))
+	o.text("source_time_fault", t.Fault.String())
 }
 
 // stamp writes the verdict. A reading that is accepted at its source time, with
@@ -96,7 +96,7 @@ func (o *object) stamp(s *reading.Stamp, sourceNS int64, clock *reading.ClockSeg
 		o.str("policy", s.Policy.String())
 	}
 	if s.Flags != 0 {
-		o.list("flags", setNames(s.Flags, flagNames))
+		o.list("flags", s.Flags.Names())
 	}
 	if s.EventNS != sourceNS {
 		o.time("event_time", s.EventNS)

@@ -117,7 +117,7 @@ func (j *journal) reading(t *rapid.T) reading.Reading {
 	r := reading.Reading{
 		Tag: reading.MakeTag(drawSeries(t)), Value: drawValue(t), Unit: text.Draw(t, "unit"), ID: text.Draw(t, "id"),
 		Source: drawSourceTime(t), ServerNS: drawTime(t, "server"), IngestNS: drawTime(t, "ingest"),
-		Delivery: reading.Delivery(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4, 8, 15}).Draw(t, "delivery")),
+		Delivery: reading.Delivery(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4, 8, 16, 31}).Draw(t, "delivery")),
 		Quality:  reading.Quality{Level: reading.Level(rapid.IntRange(0, 2).Draw(t, "level")), Status: rapid.Uint32().Draw(t, "status")},
 	}
 	if r.HasSeq = rapid.Bool().Draw(t, "has seq"); r.HasSeq {
