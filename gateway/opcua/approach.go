@@ -25,11 +25,11 @@ func (r *Reader) approach(ctx context.Context) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := discover(ctx, r.cfg.Endpoint)
+	all, err := discover(ctx, r.cfg.Endpoint, r.clk.Now)
 	if err != nil {
 		return nil, err
 	}
-	a := &access{url: r.cfg.Endpoint.String(), secured: secured{policyURI: policyURI, mode: mode}, application: r.cfg.Application.URI}
+	a := &access{url: r.cfg.Endpoint.String(), secured: secured{policyURI: policyURI, mode: mode, now: r.clk.Now}, application: r.cfg.Application.URI}
 	if a.endpoint, err = selectEndpoint(all, policyURI, mode); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,6 @@ func (r *Reader) logIn(a *access) (err error) {
 		if a.login.cert, err = r.cfg.UserCertificate(); err != nil {
 			return err
 		}
-		a.secured.user = a.login.cert
 	} else if r.cfg.Login != nil {
 		if a.login.user, a.login.password, err = r.cfg.Login(); err != nil {
 			return err

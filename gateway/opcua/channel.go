@@ -1,21 +1,22 @@
 package opcua
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/gopcua/opcua/ua"
-	"github.com/gopcua/opcua/uacp"
-	"github.com/gopcua/opcua/uasc"
 
 	"tidemark/internal/pki"
+	"tidemark/reading"
 )
 
 const (
@@ -24,104 +25,86 @@ const (
 	// publishTimeout is how long a PublishRequest may wait at the server. Silence is
 	// for the watch to notice, which knows how long each subscription may be silent.
 	publishTimeout = time.Hour
-	// tokenLifetime is how long we ask the channel's keys to last.
-	tokenLifetime = time.Hour
+	// leniency is how much longer than the server we wait for it to give up.
+	leniency      = 250 * time.Millisecond
 	hangUpTimeout = time.Second
 	// lastWords is how long after the end of a connection its reason may come.
 	lastWords = 100 * time.Millisecond
 )
 
-// channel is one TCP connection with a secure channel on it. It is made by dial
-// and must be closed; its other methods may be used from several goroutines.
+// channel is one TCP connection with a secure channel on it (OPC UA Part 6 §6.7). It is
+// made by dial and must be closed; its other methods may be used from several
+// goroutines.
+//
+// One goroutine takes what comes and one renews the keys. An answer is decoded by whoever
+// asked.
 type channel struct {
-	sc   *uasc.SecureChannel
-	conn *uacp.Conn
+	by   secured
+	wire wire
+
+	writing  sync.Mutex // the order of sequence numbers is that of the wire
+	sequence uint32     // of the last chunk sent; under writing
+
+	mu      sync.Mutex
+	id      uint32 // of the channel, as the server numbers it
+	tokens  []token
+	request uint32 // number of the last one
+	asked   map[uint32]chan reply
+	nonce   []byte // of ours, in the opening that is under way
+	why     error  // what ended it
+
+	heard uint32            // sequence number of the last chunk that came; 0: none. The listener's
+	parts map[uint32][]byte // of answers that have begun to come; the listener's
 
 	closing sync.Once
 	closed  chan struct{} // closed when the channel is no longer of use
-	watched chan struct{} // closed when watch has ended
-	mu      sync.Mutex
-	why     error // what ended it; under mu
+	work    sync.WaitGroup
 }
 
-// secured is how a channel is protected. The zero value is not at all.
+// reply is what came for a request: the encoded answer, or why there is none.
+type reply struct {
+	body []byte
+	err  error
+}
+
+// secured is how a channel is protected. Without mode it is not at all.
 type secured struct {
 	policyURI string
 	mode      ua.MessageSecurityMode
 	server    []byte // the server's certificate, checked by us
 	own       *pki.Identity
-	user      *pki.Identity // that logs in, if it does with a certificate
+	now       func() reading.Instant
 }
+
+func (s secured) policy() string { return cmp.Or(s.policyURI, ua.SecurityPolicyURINone) }
 
 // dial connects to address, host and port, and opens a secure channel there for
 // the endpoint called url.
 func dial(ctx context.Context, address, url string, by secured) (*channel, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := uacp.NewConn(tcp.(*net.TCPConn), nil)
-	if err != nil {
-		tcp.Close()
-		return nil, err
+	c := &channel{
+		by: by, wire: wire{conn: conn, in: bufio.NewReaderSize(conn, chunkMost)},
+		asked: map[uint32]chan reply{}, parts: map[uint32][]byte{}, closed: make(chan struct{}),
 	}
-	// Neither Handshake nor Open hears of a context that ends while it reads.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	if err := conn.Handshake(ctx, url); err != nil {
+	if err := c.wire.greet(url); err != nil {
 		conn.Close()
 		return nil, inContext(ctx, err)
 	}
-	cfg := by.config()
-	errs := make(chan error, 1)
-	sc, err := uasc.NewSecureChannel(url, conn, cfg, errs)
+	c.work.Go(c.listen)
+	life, err := c.open(ctx, ua.SecurityTokenRequestTypeIssue)
 	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	c := &channel{sc: sc, conn: conn, closed: make(chan struct{}), watched: make(chan struct{})}
-	go c.watch(errs)
-	if err := sc.Open(ctx); err != nil {
-		select { // the server's own words, if it said any, say more
-		case <-c.watched:
-		case <-time.After(lastWords):
-		}
 		c.abort(err)
 		return nil, inContext(ctx, c.cause())
 	}
-	// The library takes policy and certificate from the answer (uasc.readChunk).
-	if cfg.SecurityPolicyURI != by.policy() || !bytes.Equal(cfg.RemoteCertificate, by.server) {
-		err := errors.New("the server opened the channel with another security policy or certificate than it was asked to")
-		c.abort(err)
-		return nil, err
-	}
+	c.work.Go(func() { c.renew(life) })
 	return c, nil
-}
-
-func (s secured) policy() string {
-	if s.policyURI == "" {
-		return ua.SecurityPolicyURINone
-	}
-	return s.policyURI
-}
-
-func (s secured) config() *uasc.Config {
-	c := &uasc.Config{
-		SecurityPolicyURI: s.policy(), SecurityMode: max(s.mode, ua.MessageSecurityModeNone),
-		Lifetime: uint32(tokenLifetime.Milliseconds()), RequestTimeout: requestTimeout,
-	}
-	if s.own != nil {
-		c.LocalKey = s.own.Key // encrypts passwords even where the channel is open
-	}
-	if s.user != nil {
-		c.UserKey = s.user.Key
-	}
-	if s.mode > ua.MessageSecurityModeNone {
-		c.Certificate, c.RemoteCertificate, c.Thumbprint = s.own.Certificate.Raw, s.server, thumbprint(s.server)
-	}
-	return c
 }
 
 // inContext prefers the context's end to what it brought about.
@@ -132,36 +115,6 @@ func inContext(ctx context.Context, err error) error {
 	return err
 }
 
-// watch ends the channel at the first error of the connection itself. The library
-// would go on reading a dead socket without a pause (gopcua issue 910).
-func (c *channel) watch(errs <-chan error) {
-	defer close(c.watched)
-	for {
-		select {
-		case err := <-errs:
-			if fatal(err) {
-				c.end(err)
-				return
-			}
-		case <-c.closed:
-			return
-		}
-	}
-}
-
-// fatal tells errors of the connection from those of one message, which whoever
-// waits for it is told of as well. The library gives both to one channel, and
-// knows only the texts of the former.
-func fatal(err error) bool {
-	var remote *uacp.Error
-	switch {
-	case err == io.EOF, errors.As(err, &remote),
-		errors.Is(err, ua.StatusBadSecurityChecksFailed):
-		return true
-	}
-	return strings.Contains(err.Error(), "sechan: ")
-}
-
 // end makes the channel useless at once; whoever waits for an answer gets an
 // error.
 func (c *channel) end(err error) {
@@ -170,34 +123,27 @@ func (c *channel) end(err error) {
 		c.why = err
 		c.mu.Unlock()
 		close(c.closed)
-		c.conn.Close()
-		_ = c.sc.Close() // ends its goroutines; what it says of the connection is known
+		c.wire.conn.Close()
 	})
 }
 
-// abort ends the channel and waits for its goroutine.
+// abort ends the channel and waits for its goroutines.
 func (c *channel) abort(err error) {
 	c.end(err)
-	<-c.watched
+	c.work.Wait()
 }
 
 // close says goodbye and ends the channel.
 func (c *channel) close() {
-	c.closing.Do(func() {
-		close(c.closed)
-		late := time.AfterFunc(hangUpTimeout, func() { c.conn.Close() })
-		_ = c.sc.Close()
-		late.Stop()
-		c.conn.Close()
-	})
-	<-c.watched
+	_ = c.write("CLO", c.number(), &ua.CloseSecureChannelRequest{RequestHeader: c.header(nil, hangUpTimeout)}, hangUpTimeout)
+	c.abort(net.ErrClosed)
 }
 
 // cause returns what ended the channel.
 func (c *channel) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.why == nil || c.why == io.EOF {
+	if c.why == nil || errors.Is(c.why, io.EOF) || errors.Is(c.why, io.ErrUnexpectedEOF) {
 		return errors.New("the server closed the connection")
 	}
 	return c.why
@@ -205,34 +151,115 @@ func (c *channel) cause() error {
 
 // send asks with the session's token, nil for none, and waits for the answer.
 func (c *channel) send(ctx context.Context, token *ua.NodeID, req ua.Request, timeout time.Duration) (ua.Response, error) {
-	var resp ua.Response
-	err := c.sc.SendRequestWithTimeout(ctx, req, token, timeout, func(r ua.Response) error {
-		resp = r
-		return nil
-	})
-	select {
-	case <-c.closed:
-		if err != nil {
-			return nil, &lost{c.cause()}
-		}
-	default:
-	}
-	var status ua.StatusCode
-	var network *net.OpError
-	switch {
-	case err == nil:
-		return resp, nil
-	case errors.As(err, &status) && severity(status) < bad && resp != nil:
-		return resp, nil // the library takes whatever is not plain Good for an error
-	case errors.As(err, &status):
-		return nil, fmt.Errorf("%s: %w", service(req), status)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	req.SetHeader(c.header(token, timeout))
+	body, err := c.ask(ctx, "MSG", req, timeout)
+	if err != nil {
 		return nil, err
-	case errors.Is(err, io.EOF), errors.As(err, &network):
-		c.end(err)
+	}
+	resp, err := decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", service(req), err)
+	}
+	if status := resp.Header().ServiceResult; severity(status) == bad {
+		return nil, fmt.Errorf("%s: %w", service(req), status)
+	}
+	return resp, nil
+}
+
+func (c *channel) header(token *ua.NodeID, timeout time.Duration) *ua.RequestHeader {
+	if token == nil {
+		token = ua.NewTwoByteNodeID(0)
+	}
+	return &ua.RequestHeader{
+		AuthenticationToken: token, Timestamp: time.Unix(0, c.by.now().WallNS).UTC(), TimeoutHint: uint32(timeout.Milliseconds()),
+		AdditionalHeader: ua.NewExtensionObject(nil),
+	}
+}
+
+// ask sends a request and waits for the encoded answer.
+func (c *channel) ask(ctx context.Context, kind string, req ua.Request, timeout time.Duration) ([]byte, error) {
+	answers, n := make(chan reply, 1), c.number()
+	req.Header().RequestHandle = n
+	c.mu.Lock()
+	c.asked[n] = answers
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.asked, n)
+		c.mu.Unlock()
+	}()
+	if err := c.write(kind, n, req, requestTimeout); err != nil {
+		return nil, err
+	}
+	late := time.NewTimer(timeout + leniency)
+	defer late.Stop()
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return nil, fmt.Errorf("%s: %w", service(req), a.err)
+		}
+		return a.body, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-late.C:
+		return nil, fmt.Errorf("%s: %w", service(req), ua.StatusBadTimeout)
+	case <-c.closed:
 		return nil, &lost{c.cause()}
 	}
-	return nil, fmt.Errorf("%s: %w", service(req), err)
+}
+
+// number returns that of the next request.
+func (c *channel) number() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.request = max(c.request+1, 1)
+	return c.request
+}
+
+// write sends a request, in as many chunks as the server wants. A connection that takes
+// it for longer than timeout is ended.
+func (c *channel) write(kind string, n uint32, req ua.Request, timeout time.Duration) error {
+	body, err := encode(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", service(req), err)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	late := time.AfterFunc(timeout, func() { c.end(errors.New("the server takes nothing more")) })
+	defer late.Stop()
+	head, seal, err := c.head(kind)
+	if err != nil {
+		return err
+	}
+	room := seal.room(c.wire.chunk, len(head))
+	if len(body) > c.wire.whole || (len(body)-1)/room >= c.wire.chunks {
+		return fmt.Errorf("%s: %w", service(req), ua.StatusBadRequestTooLarge)
+	}
+	for first := true; first || len(body) > 0; first = false {
+		part := body[:min(room, len(body))]
+		body = body[len(part):]
+		chunk, err := seal.close(headOf(head, len(body) == 0), c.numbered(n, part))
+		if err != nil {
+			return err
+		}
+		if _, err := c.wire.conn.Write(chunk); err != nil {
+			select { // the server's own words, if it said any, say more
+			case <-c.closed:
+			case <-time.After(lastWords):
+			}
+			c.end(err)
+			return &lost{c.cause()}
+		}
+	}
+	return nil
+}
+
+// numbered puts a sequence header before a part of a request.
+func (c *channel) numbered(n uint32, part []byte) []byte {
+	if c.sequence++; c.sequence > math.MaxUint32-1024 { // Part 6 §6.7.2.4
+		c.sequence = 1
+	}
+	return append(sequenceHeader(c.sequence, n), part...)
 }
 
 // lost is the end of the connection under a request.

@@ -31,7 +31,6 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 	}
 	var p reading.Parcel
 	var over string
-	before := r.overflow.total
 	for _, d := range m.data {
 		switch n := d.Value.(type) {
 		case *ua.DataChangeNotification:
@@ -40,7 +39,7 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 			}
 			for _, v := range n.MonitoredItems {
 				if int(v.ClientHandle) < len(r.plan) {
-					r.take(r.plan[v.ClientHandle], v.Value, m.at, flags, &p)
+					r.take(sub, r.plan[v.ClientHandle], v.Value, m.at, flags, &p)
 				} else {
 					p.Rejects = append(p.Rejects, sub.reject(m.at, "unknown_item",
 						fmt.Sprintf("the server sends a value under the client handle %d, which no node was given; nobody can tell what it is of", v.ClientHandle)))
@@ -64,7 +63,6 @@ func (r *Reader) deliver(ctx context.Context, sub *subscription, m *message) err
 		}
 	}
 	sub.delivered = m.seq
-	sub.overflowed = sub.overflowed || r.overflow.total != before
 	r.publishedAt(sub, m.publishNS)
 	r.count(m)
 	if err := r.send(ctx, p, true); err != nil {
@@ -86,7 +84,7 @@ func (sub *subscription) reject(at reading.Instant, reason, detail string) readi
 }
 
 // take makes readings of one value.
-func (r *Reader) take(m *monitored, dv *ua.DataValue, at reading.Instant, flags reading.Delivery, p *reading.Parcel) {
+func (r *Reader) take(sub *subscription, m *monitored, dv *ua.DataValue, at reading.Instant, flags reading.Delivery, p *reading.Parcel) {
 	if m.fresh {
 		flags |= reading.Initial
 		m.fresh = false
@@ -94,7 +92,12 @@ func (r *Reader) take(m *monitored, dv *ua.DataValue, at reading.Instant, flags 
 	from := len(p.Readings)
 	m.item.take(dv, at, flags, p)
 	if overflowed(dv) {
-		r.overflow.note(m, dv)
+		sub.overflowed = true
+		// What was dropped before the end of a stretch that history is to fill is missing
+		// only if history does not have it.
+		if t := wallNS(dv.SourceTimestamp); t == reading.NoTime || t >= sub.coveredNS {
+			r.overflow.note(m, dv)
+		}
 	}
 	made := p.Readings[from:]
 	if len(made) == 0 {
@@ -198,8 +201,7 @@ func overflowed(dv *ua.DataValue) bool {
 
 // overflow gathers what the server's queues dropped, for one record a minute.
 type overflow struct {
-	total  uint64
-	values uint64 // of them, since the last record
+	values uint64 // since the last record
 	place  string
 	fromNS int64
 	toNS   int64
@@ -214,7 +216,6 @@ func (o *overflow) note(m *monitored, dv *ua.DataValue) {
 		o.place, o.fromNS = m.place, m.last.sourceNS
 	}
 	o.values++
-	o.total++
 	o.toNS = wallNS(dv.SourceTimestamp)
 }
 
@@ -228,6 +229,6 @@ func (o *overflow) due(now reading.Instant) []reading.Gap {
 		Reason: "overflow", Place: o.place, FromNS: o.fromNS, ToNS: o.toNS, AtNS: now.WallNS,
 		Detail: fmt.Sprintf("the server's queue dropped values %d times, the first at this node: raise sampling, lower publishing, or give the node a deadband", o.values),
 	}
-	*o = overflow{total: o.total, saidNS: now.BootNS, said: true}
+	*o = overflow{saidNS: now.BootNS, said: true}
 	return []reading.Gap{g}
 }

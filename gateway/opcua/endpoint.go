@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gopcua/opcua/ua"
+
+	"tidemark/reading"
 )
 
 // defaultPort is the one that IANA gave OPC UA.
@@ -25,8 +27,8 @@ func address(u *url.URL) string {
 // discover asks a server for its endpoints, over a channel without security as
 // OPC UA Part 4 §5.4.4 has it. Nothing in the answer is believed but what a
 // certificate proves later.
-func discover(ctx context.Context, u *url.URL) ([]*ua.EndpointDescription, error) {
-	c, err := dial(ctx, address(u), u.String(), secured{})
+func discover(ctx context.Context, u *url.URL, now func() reading.Instant) ([]*ua.EndpointDescription, error) {
+	c, err := dial(ctx, address(u), u.String(), secured{now: now})
 	if err != nil {
 		return nil, err
 	}

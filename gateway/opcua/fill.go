@@ -33,7 +33,7 @@ func (r *Reader) fill(ctx context.Context, sub *subscription, h hole) error {
 		sub.filling = false
 		return nil
 	}
-	sub.filling, sub.seenNS, sub.hole = true, h.fromNS, h
+	sub.filling, sub.seenNS, sub.hole, sub.coveredNS = true, h.fromNS, h, h.toNS
 	r.log.Info().Str("why", h.detail).Dur("length_ms", time.Duration(h.toNS-h.fromNS)).Msg("the server's history is read to fill a gap")
 	return r.beginCatchUp(ctx)
 }

@@ -1,12 +1,12 @@
 package opcua
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/gopcua/opcua/ua"
-	"github.com/gopcua/opcua/uasc"
 
 	"tidemark/internal/pki"
 )
@@ -77,21 +77,19 @@ func exposed(e *ua.EndpointDescription, p *ua.UserTokenPolicy) bool {
 
 // token returns what proves our identity to the session with that certificate
 // and nonce of the server.
-func (c *credentials) token(sc *uasc.SecureChannel, p *ua.UserTokenPolicy, server, nonce []byte) (token any, sig *ua.SignatureData, err error) {
+func (c *credentials) token(by secured, p *ua.UserTokenPolicy, server, nonce []byte) (token any, sig *ua.SignatureData, err error) {
 	sig = &ua.SignatureData{}
 	switch p.TokenType {
 	case ua.UserTokenTypeUserName:
-		secret, algorithm, err := sc.EncryptUserPassword(p.SecurityPolicyURI, string(c.password), server, nonce)
+		secret, algorithm, err := by.conceal(p.SecurityPolicyURI, c.password, server, nonce)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the password cannot be encrypted: %w", err)
 		}
 		return &ua.UserNameIdentityToken{PolicyID: p.PolicyID, UserName: c.user, Password: secret, EncryptionAlgorithm: algorithm}, sig, nil
 	case ua.UserTokenTypeCertificate:
-		signature, algorithm, err := sc.NewUserTokenSignature(p.SecurityPolicyURI, server, nonce)
-		if err != nil {
+		if sig, err = sign(cmp.Or(p.SecurityPolicyURI, by.policy()), c.cert, server, nonce); err != nil {
 			return nil, nil, fmt.Errorf("the user's certificate cannot sign: %w", err)
 		}
-		sig = &ua.SignatureData{Algorithm: algorithm, Signature: signature}
 		return &ua.X509IdentityToken{PolicyID: p.PolicyID, CertificateData: c.cert.Certificate.Raw}, sig, nil
 	case ua.UserTokenTypeAnonymous:
 		return &ua.AnonymousIdentityToken{PolicyID: p.PolicyID}, sig, nil

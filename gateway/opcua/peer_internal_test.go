@@ -37,10 +37,12 @@ type peer struct {
 	acked    []uint32
 	keep     uint32 // keep-alive count that it grants
 	publish  time.Duration
-	queue    uint32 // that it grants an item; 0: what is asked for
-	swallow  bool   // what is published does not arrive
-	reuse    uint32 // id of the next subscriptions; 0: a new one
-	vague    bool   // a message that it no longer has is an empty one
+	queue    uint32        // that it grants an item; 0: what is asked for
+	swallow  bool          // what is published does not arrive
+	reuse    uint32        // id of the next subscriptions; 0: a new one
+	vague    bool          // a message that it no longer has is an empty one
+	ahead    time.Duration // of this host's clock
+	archive  *archive      // nil: it keeps no history
 }
 
 type peerSession struct {
@@ -147,6 +149,8 @@ func (p *peer) do(f func()) {
 	f()
 }
 
+func (p *peer) now() time.Time { return time.Now().Add(p.ahead) }
+
 func (p *peer) count(service string) (n int) {
 	p.do(func() { n = p.calls[service] })
 	return n
@@ -222,6 +226,15 @@ func (p *peer) answer(sc *uasc.SecureChannel, token string, number uint32, req u
 			p.t.Error(err)
 		}
 		return resp, ua.StatusOK
+	case *ua.HistoryReadRequest:
+		if p.archive == nil {
+			return nil, ua.StatusBadServiceUnsupported
+		}
+		resp, err := p.archive.history(req)
+		if err != nil {
+			p.t.Error(err)
+		}
+		return resp, ua.StatusOK
 	case *ua.PublishRequest:
 		return p.published(s, token, number, req)
 	}
@@ -243,7 +256,7 @@ func (p *peer) read(req *ua.ReadRequest) ua.Response {
 		case ua.NewNumericNodeID(0, id.Server_ServerStatus_StartTime).String():
 			resp.Results = append(resp.Results, valued(p.started))
 		case ua.NewNumericNodeID(0, id.Server_ServerStatus_CurrentTime).String():
-			resp.Results = append(resp.Results, valued(time.Now()))
+			resp.Results = append(resp.Results, valued(p.now()))
 		default:
 			resp.Results = append(resp.Results, p.space.read(r))
 		}
@@ -351,8 +364,10 @@ func (p *peer) say(dv *ua.DataValue, nodes ...string) {
 	}
 }
 
-func (p *peer) tell(sub *peerSub, what any) {
-	nm := &ua.NotificationMessage{SequenceNumber: sub.next, PublishTime: time.Now(), NotificationData: []*ua.ExtensionObject{ua.NewExtensionObject(what)}}
+func (p *peer) tell(sub *peerSub, what any) { p.publishMessage(sub, ua.NewExtensionObject(what)) }
+
+func (p *peer) publishMessage(sub *peerSub, data *ua.ExtensionObject) {
+	nm := &ua.NotificationMessage{SequenceNumber: sub.next, PublishTime: p.now(), NotificationData: []*ua.ExtensionObject{data}}
 	sub.next = succ(sub.next)
 	sub.unsent = append(sub.unsent, nm)
 	p.send(sub)
@@ -377,7 +392,7 @@ func (p *peer) breathe() {
 	defer p.mu.Unlock()
 	for _, sub := range p.subs {
 		if s := p.sessions[sub.owner]; s != nil && len(s.waiting) > 0 {
-			p.answerPublish(s, sub, &ua.NotificationMessage{SequenceNumber: sub.next, PublishTime: time.Now()})
+			p.answerPublish(s, sub, &ua.NotificationMessage{SequenceNumber: sub.next, PublishTime: p.now()})
 		}
 	}
 }

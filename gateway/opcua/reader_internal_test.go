@@ -595,3 +595,47 @@ func TestOverflowIsAGap(t *testing.T) {
 		}
 	})
 }
+
+// What a queue dropped while nobody was there is a gap only where the history of that
+// time cannot be had: an outage is told once, or not at all.
+func TestOverflowInAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		archive *archive
+		gaps    []string
+	}{
+		"with history":    {&archive{page: 100}, nil},
+		"without history": {nil, []string{"outage"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, g := newPeer(t), &gateway{}
+			p.archive = c.archive
+			p.space.variable("a", id.Double).attributes[ua.AttributeIDUserAccessLevel] = valued(byte(canRead | canReadHistory))
+			r, _ := run(t, p, g, func(c *Config) { c.Backfill = time.Hour }, "a")
+			connected(t, r)
+			p.say(at(0, time.Now()), "a")
+			got(t, g, "a", "(0)")
+			p.patient()
+			p.do(func() { p.swallow, p.ahead = true, time.Minute })
+			dv := at(5, time.Now().Add(30*time.Second))
+			dv.EncodingMask |= ua.DataValueStatusCode
+			dv.Status = 0x480
+			p.say(dv, "a")
+			p.do(func() { p.swallow = false })
+			p.cut()
+			until(t, "the outage is over", func() bool {
+				p.breathe()
+				return len(g.values("a")) > 1 && r.Status().Reconnects > 0 && !r.Status().CatchingUp
+			})
+			if got := g.reasons(); !slices.Equal(got, c.gaps) {
+				t.Errorf("gaps %q, want %q", got, c.gaps)
+			}
+			if n := r.Status().Historical; (n >= 60) != (c.archive != nil) {
+				t.Errorf("%d values of the minute came from history", n)
+			}
+			late := at(6, time.Now().Add(2*time.Minute)) // beyond what history was asked for
+			late.EncodingMask, late.Status = dv.EncodingMask, dv.Status
+			p.say(late, "a")
+			until(t, "it is a gap", func() bool { return slices.Equal(g.reasons(), append(c.gaps, "overflow")) })
+		})
+	}
+}

@@ -110,7 +110,7 @@ func (s *session) create(ctx context.Context, name string) error {
 		if resp.ServerSignature == nil {
 			return errors.New("the server does not prove that its certificate is its own: no signature")
 		}
-		if err := s.ch.sc.VerifySessionSignature(resp.ServerCertificate, nonce, resp.ServerSignature.Signature); err != nil {
+		if err := s.secured.proven(resp.ServerCertificate, nonce, resp.ServerSignature.Signature); err != nil {
 			return fmt.Errorf("the server does not prove that its certificate is its own: %w", err)
 		}
 	}
@@ -121,19 +121,18 @@ func (s *session) create(ctx context.Context, name string) error {
 
 // activate binds the session to its channel and logs in (Part 4 §5.6.3).
 func (s *session) activate(ctx context.Context) error {
-	sc := s.ch.sc
-	signature, algorithm, err := sc.NewSessionSignature(s.secured.server, s.ticket.nonce)
+	signature, err := sign(s.secured.policy(), s.secured.own, s.secured.server, s.ticket.nonce)
 	if err != nil {
 		return err
 	}
 	// The password is encrypted for the certificate of the endpoint, which was
 	// checked, and not for what CreateSession answered.
-	token, tokenSignature, err := s.login.token(sc, s.policy, s.endpoint.ServerCertificate, s.ticket.nonce)
+	token, tokenSignature, err := s.login.token(s.secured, s.policy, s.endpoint.ServerCertificate, s.ticket.nonce)
 	if err != nil {
 		return err
 	}
 	resp, err := ask[*ua.ActivateSessionResponse](ctx, s, &ua.ActivateSessionRequest{
-		ClientSignature:   &ua.SignatureData{Algorithm: algorithm, Signature: signature},
+		ClientSignature:   signature,
 		UserIdentityToken: ua.NewExtensionObject(token), UserTokenSignature: tokenSignature,
 	})
 	if err != nil {

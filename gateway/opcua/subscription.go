@@ -53,6 +53,9 @@ type subscription struct {
 	seenNS  int64
 	filling bool
 	hole    hole // that is being filled
+	// coveredNS is the end of the last stretch that history was asked for, by the
+	// server's clock; 0: none was.
+	coveredNS int64
 	// shallow: the server's queues for it cannot say that they overflowed.
 	shallow    bool
 	overflowed bool          // since the connection was taken up

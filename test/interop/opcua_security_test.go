@@ -59,6 +59,23 @@ func TestServerTrusted(t *testing.T) {
 	}
 }
 
+// TestKeysAreRenewed: a channel outlives its keys, again and again, and loses nothing.
+func TestKeysAreRenewed(t *testing.T) {
+	begin(t)
+	p := newSecuredPlant(t, "--token-life", "4000", "--every", "100")
+	l := newLine(t, p.endpoint, "security: Aes256_Sha256_RsaPss/SignAndEncrypt\nsampling: 0s\npublishing: 200ms", countersRule)
+	l.Start()
+	l.trust()
+	l.awaits(30*time.Second, connected)
+	l.counts(p)
+	time.Sleep(12 * time.Second) // four times three quarters of the keys' life
+	led := l.finish(p)
+	led.lossless()
+	if r := led.status.Inputs[0].Reader; r.Reconnects != 0 || r.Rebuilt != 0 {
+		t.Errorf("%d reconnects, %d subscriptions made anew", r.Reconnects, r.Rebuilt)
+	}
+}
+
 // TestGatewayTrusted: a server that does not know the gateway refuses it, which the
 // gateway says with the remedy.
 func TestGatewayTrusted(t *testing.T) {

@@ -2,7 +2,7 @@
 //
 //   node server.js [--port N] [--dir DIR] [--swap] [--strict] [--certificate PEM --key PEM]
 //                  [--counters N] [--every MS] [--many N] [--many-every MS] [--past SECONDS]
-//                  [--history-every MS]
+//                  [--history-every MS] [--token-life MS]
 //
 // When it serves it prints one line, {"ready":true,"endpoint":…,"namespaces":…}. From
 // then on each line on stdin is a command, {"do":"cut"}, answered by a line on stdout,
@@ -29,6 +29,7 @@ const { values: options } = parseArgs({
     many: { type: "string", default: "0" },
     "many-every": { type: "string", default: "1000" },
     past: { type: "string", default: "60" }, // s of history before the start
+    "token-life": { type: "string", default: "600000" }, // ms that a channel's keys last
     "history-every": { type: "string", default: "1000" }, // ms between two values that are kept
   },
 });
@@ -68,6 +69,7 @@ async function main() {
     // A rate of 0: who asks to sample as fast as can be gets every change.
     serverCapabilities: { maxSessions: 50, maxSubscriptions: 200, maxMonitoredItems: 200000, minSupportedSampleRate: 0 },
     maxConnectionsPerEndpoint: 50,
+    defaultSecureTokenLifetime: Number(options["token-life"]),
     nodeset_filename: [opcua.nodesets.standard, path.join(__dirname, "types.xml")],
     registerServerMethod: opcua.RegisterServerMethod.HIDDEN,
     disableDiscovery: true,
