@@ -223,9 +223,18 @@ func (c *checker) web() {
 		if !c.Web.Token.Given() {
 			c.fault("web.listen", "127.0.0.1:"+port, "%s is seen by other machines: say with web.token what they must know", clip(c.Web.Listen))
 		}
+		c.notice("web.listen", "the page and its token cross the network unencrypted: better listen on 127.0.0.1, behind a proxy with TLS or ssh -L")
 	}
-	c.secret("web.token", c.Web.Token)
+	if !c.secret("web.token", c.Web.Token) || !c.Web.Token.Given() {
+		return
+	}
+	if token, err := c.Web.Token.Read(); err == nil && len(token) < shortToken {
+		c.notice("web.token", "%d characters can be guessed; make a token with: head -c 18 /dev/urandom | base64", len(token))
+	}
 }
+
+// shortToken is how many characters a token has at least that nobody tries out.
+const shortToken = 16
 
 func (c *checker) assets() {
 	for i, a := range c.Assets {

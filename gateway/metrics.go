@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"tidemark/buffer"
 	"tidemark/reading"
@@ -58,6 +59,13 @@ var metrics = []metric{
 	{"tidemark_commit_seconds", buckets, "How long commits take, with their fsync.", func(x *exposition, name string, s *scrape) { x.histogram(name, s.commit) }},
 	{"tidemark_evidence_store_failures_total", counter, "Commits that the store refused for want of room, or that failed.", single(func(s *scrape) float64 { return float64(s.failures) })},
 	{"tidemark_lost_readings_total", counter, "What had to be dropped, by kind: readings, records or evidence.", writeLost},
+	{"tidemark_disk_free_bytes", gauge, "Bytes that are free on the store's file system.", single(func(s *scrape) float64 {
+		if s.Store.FreeBytes < 0 {
+			return math.NaN()
+		}
+		return float64(s.Store.FreeBytes)
+	})},
+	{"tidemark_certificate_end_timestamp_seconds", gauge, "When the certificate of the other end or the one that is shown to it ends, whichever is first, as Unix time. Absent without any.", writeCertificates},
 }
 
 // single is a metric of one sample.
@@ -139,6 +147,26 @@ func writeUp(x *exposition, name string, s *scrape) {
 			x.sample(name, truth(r.State == "connected"), "input", s.Inputs[i].Name)
 		}
 	}
+}
+
+func writeCertificates(x *exposition, name string, s *scrape) {
+	for i := range s.Inputs {
+		if r := s.Inputs[i].Reader; r != nil {
+			x.sample(name, unix(r.CertificateEnds), "input", s.Inputs[i].Name)
+		}
+	}
+	for i := range s.Uplinks {
+		x.sample(name, unix(s.Uplinks[i].CertificateEnds), "uplink", s.Uplinks[i].Name)
+	}
+}
+
+// unix is a time in seconds, and not a number where there is none.
+func unix(text string) float64 {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return math.NaN()
+	}
+	return float64(t.Unix())
 }
 
 func writeIdle(x *exposition, name string, s *scrape) {

@@ -80,6 +80,16 @@ func TestMetricsAreTheContracts(t *testing.T) {
 			t.Errorf("an alert asks for %s", n)
 		}
 	}
+	tried, err := os.ReadFile("../configs/testdata/alerts_test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := strings.Split(string(alerts), "- alert: ")[1:]
+	for _, r := range rules {
+		if alert, _, _ := strings.Cut(r, "\n"); !strings.Contains(r, "action: ") || !strings.Contains(string(tried), `alertname="`+alert+`"`) {
+			t.Errorf("%s says nothing to do, or is not tried", alert)
+		}
+	}
 	for _, states := range regexp.MustCompile(`state=~"([^"]*)"`).FindAllStringSubmatch(string(alerts), -1) {
 		for _, s := range strings.Split(states[1], "|") {
 			known := false
@@ -127,7 +137,7 @@ func TestMetricsOfAGateway(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		`tidemark_commit_seconds_count`, `tidemark_buffer_bytes`,
+		`tidemark_commit_seconds_count`, `tidemark_buffer_bytes`, `tidemark_disk_free_bytes`,
 		`tidemark_outbox_records{uplink="up"}`, `tidemark_watermark_lag_seconds{input="in"}`,
 	} {
 		if samples[name] <= 0 {
@@ -196,4 +206,44 @@ func TestMeasures(t *testing.T) {
 	if names := slices.Collect(maps.Keys(m.inputs)); len(names) != 1 {
 		t.Errorf("inputs %q", names)
 	}
+}
+
+// A certificate's end is told of both ends, and of no one without a certificate.
+func TestMetricsOfCertificates(t *testing.T) {
+	x := &exposition{}
+	writeCertificates(x, "m", &scrape{Status: &Status{
+		Inputs:  []InputStatus{{Name: "a", Reader: &ReaderStatus{CertificateEnds: "2026-01-01T00:00:00Z"}}, {Name: "b", Reader: &ReaderStatus{}}, {Name: "c"}},
+		Uplinks: []UplinkStatus{{Name: "u", CertificateEnds: "2026-01-01T00:00:10.5Z"}, {Name: "v"}},
+	}})
+	if want := "m{input=\"a\"} 1.7672256e+09\nm{uplink=\"u\"} 1.76722561e+09\n"; string(x.b) != want {
+		t.Errorf("%s", x.b)
+	}
+}
+
+// A gateway is alive while its pipeline answers, and ready once what arrives is stored
+// and windowed, whoever is away.
+func TestReadiness(t *testing.T) {
+	is := func(b *bench, state string, alive, ready bool) {
+		t.Helper()
+		if err := b.Alive(t.Context()); (err == nil) != alive {
+			t.Errorf("%s: alive: %v", state, err)
+		}
+		if err := b.Ready(t.Context()); (err == nil) != ready {
+			t.Errorf("%s: ready: %v", state, err)
+		}
+	}
+	waits := start(t, filepath.Join(t.TempDir(), "t.db"), "checked")
+	is(waits, "the clock was never trusted", true, false)
+	b := start(t, filepath.Join(t.TempDir(), "t.db"), "local")
+	is(b, "all is well", true, true)
+	b.health.set("input in", "the broker is away")
+	b.health.set("uplink up", "the broker is away")
+	b.health.set("clock", "no server answers")
+	is(b, "what is outside is away", true, true)
+	b.health.full(fmt.Errorf("no room"))
+	is(b, "the disk is full", true, false)
+	b.health.full(nil)
+	is(b, "there is room again", true, true)
+	b.end()
+	is(b, "it has stopped", false, false)
 }

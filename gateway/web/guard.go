@@ -3,25 +3,28 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 )
 
-// cookie keeps the token of a browser that was given it once.
+// cookie keeps what a browser was given for the token.
 const cookie = "tidemark_token"
 
 // lets reports whether a request may be answered, and answers it if not: with a
-// token, whoever knows it may ask; without one, whoever asks by a loopback name,
-// which only this machine can.
+// token, whoever knows it may ask; without one, whoever asks from this machine and by
+// a loopback name, which no page from elsewhere can (DNS rebinding).
 func (s *Server) lets(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
 	switch {
-	case s.token == nil && !loopback(r.Host):
+	case s.token == nil && !(loopback(r.Host) && loopback(r.RemoteAddr)):
 		http.Error(w, "ask by a loopback address or as localhost", http.StatusForbidden)
 	case s.token == nil || knows(r, s.token):
 		return true
@@ -42,14 +45,15 @@ const loginForm = `<!doctype html><html lang="en"><meta charset="utf-8"><meta na
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <button>Look</button></form></main></html>`
 
-// login keeps a right token as a cookie that no script and no other site can use.
+// login gives a browser that knows the token a cookie that no script and no other site
+// can use, and that does not tell the token.
 func login(w http.ResponseWriter, r *http.Request, token []byte) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	if !same([]byte(r.PostFormValue("token")), token) {
 		http.Error(w, "that is not the token of this gateway", http.StatusUnauthorized)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookie, Value: string(token), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: pass(token), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -62,7 +66,13 @@ func knows(r *http.Request, token []byte) bool {
 		return same([]byte(bearer), token)
 	}
 	c, err := r.Cookie(cookie)
-	return err == nil && same([]byte(c.Value), token)
+	return err == nil && same([]byte(c.Value), []byte(pass(token)))
+}
+
+// pass is what stands for the token in a cookie, which could not hold every token.
+func pass(token []byte) string {
+	sum := sha256.Sum256(append([]byte("tidemark page "), token...))
+	return hex.EncodeToString(sum[:])
 }
 
 // same compares in a time that tells nothing.
@@ -71,7 +81,7 @@ func same(a, b []byte) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// loopback reports whether a Host header names this machine to itself.
+// loopback reports whether a host with or without a port is this machine to itself.
 func loopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -151,7 +151,7 @@ func TestTokenLetsIn(t *testing.T) {
 	}
 	w := login("open+sesame")
 	cookies := w.Result().Cookies()
-	if w.Code != 303 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
+	if w.Code != 303 || len(cookies) != 1 || strings.Contains(cookies[0].Value, "sesame") || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
 		t.Fatalf("login: %d, %v", w.Code, cookies)
 	}
 	if w := ask(func(r *http.Request) { r.AddCookie(cookies[0]) }); w.Code != 200 {
@@ -171,7 +171,7 @@ func TestStreamEndsOfWhoTakesNothing(t *testing.T) {
 		wg.Go(func() { _ = p.Run(ctx) })
 		here, there := net.Pipe()
 		srv := &http.Server{Handler: s}
-		wg.Go(func() { _ = srv.Serve(&oneConn{c: there, ctx: ctx}) })
+		wg.Go(func() { _ = srv.Serve(&oneConn{c: local{there}, ctx: ctx}) })
 		look := func() {
 			if _, err := here.Write([]byte("GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
 				t.Error(err)
@@ -213,5 +213,43 @@ func (l *oneConn) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
+// local is a connection from this machine.
+type local struct{ net.Conn }
+
+func (local) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5} }
+
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Without the token nothing is to be had but the form that asks for it.
+func TestNobodyGetsRoundTheToken(t *testing.T) {
+	s := web.New("0.0.0.0:0", &shown{}, []byte("open sesame"), zerolog.Nop())
+	web.NewPage(func(context.Context) (any, error) { return "secret", nil }, zerolog.Nop()).Register(s)
+	none := func(*http.Request) {}
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for _, c := range []struct {
+		method, target string
+		edit           func(*http.Request)
+	}{
+		{"GET", "/metrics", none}, {"GET", "/", none}, {"GET", "/api/view", none}, {"GET", "/api/stream", none}, {"GET", "/app.js", none},
+		{"HEAD", "/metrics", none}, {"POST", "/metrics", none}, {"GET", "/login", none}, {"GET", "//metrics", none},
+		{"GET", "/style.css/../metrics", none}, {"GET", "/style.css/%2e%2e/metrics", none}, {"GET", "/metrics?/style.css", none}, {"GET", "/login/../metrics", none},
+		{"GET", "/metrics", func(r *http.Request) { r.Host, r.RemoteAddr = "localhost", "127.0.0.1:5" }},
+		{"GET", "/metrics", header("X-Forwarded-For", "127.0.0.1")},
+		{"GET", "/metrics", header("Authorization", "Bearer ")}, {"GET", "/metrics", header("Authorization", "Bearer")},
+		{"GET", "/metrics", header("Authorization", "Basic b3BlbiBzZXNhbWU=")}, {"GET", "/metrics", header("Authorization", "Bearer open sesame ")},
+		{"GET", "/metrics", header("Cookie", "tidemark_token=")}, {"GET", "/metrics", header("Cookie", `tidemark_token="open sesame"`)},
+		{"GET", "/metrics?token=open+sesame", none}, {"POST", "/login?token=open", none},
+	} {
+		r := httptest.NewRequest(c.method, c.target, nil)
+		r.Host = "gateway.plant.example"
+		c.edit(r)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != 401 || strings.Contains(w.Body.String(), "up 1") || strings.Contains(w.Body.String(), "secret") || len(w.Result().Cookies()) > 0 {
+			t.Errorf("%s %s %v: %d %s", c.method, c.target, r.Header, w.Code, w.Body)
+		}
+	}
+}

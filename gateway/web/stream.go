@@ -122,7 +122,6 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	stalled := time.AfterFunc(stall, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stalled.Stop()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
 	for {
 		select {
 		case data := <-c:

@@ -28,7 +28,7 @@ func (s *shown) Ready(context.Context) error             { return s.ready }
 func TestAnswers(t *testing.T) {
 	full := errors.New("the disk is full")
 	for _, c := range []struct {
-		path, host string
+		path, host string // asked from this machine
 		shown      shown
 		code       int
 		body       string
@@ -45,11 +45,28 @@ func TestAnswers(t *testing.T) {
 	} {
 		s := web.New("127.0.0.1:0", &c.shown, nil, zerolog.Nop())
 		r := httptest.NewRequest("GET", c.path, nil)
-		r.Host = c.host
+		r.Host, r.RemoteAddr = c.host, "127.0.0.1:50000"
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		if w.Code != c.code || w.Body.String() != c.body {
 			t.Errorf("%s as %s: %d %q, want %d %q", c.path, c.host, w.Code, w.Body, c.code, c.body)
+		}
+	}
+}
+
+// Without a token only this machine may ask, by a name that no page from elsewhere has.
+func TestNobodyElseMayAsk(t *testing.T) {
+	for _, c := range []struct{ host, from string }{
+		{"localhost", "192.0.2.1:5"}, {"127.0.0.1", "[2001:db8::1]:5"}, {"127.0.0.1.evil.example", "127.0.0.1:5"},
+		{"localhost.evil.example", "127.0.0.1:5"}, {"localhost.", "127.0.0.1:5"}, {"evil@localhost", "127.0.0.1:5"}, {"", "127.0.0.1:5"},
+		{"0.0.0.0", "127.0.0.1:5"}, {"2130706433", "127.0.0.1:5"}, {"localhost", ""},
+	} {
+		r := httptest.NewRequest("GET", "/metrics", nil)
+		r.Host, r.RemoteAddr = c.host, c.from
+		w := httptest.NewRecorder()
+		web.New("127.0.0.1:0", &shown{}, nil, zerolog.Nop()).ServeHTTP(w, r)
+		if h := w.Header(); w.Code != 403 || h.Get("Content-Security-Policy") == "" || h.Get("Cache-Control") != "no-store" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+			t.Errorf("%+v: %d, %v", c, w.Code, w.Header())
 		}
 	}
 }
