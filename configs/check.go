@@ -198,7 +198,7 @@ func (c *checker) store() {
 		s.Quota = maxQuota
 	}
 	within(c, "store.quota", s.Quota, 16<<20, maxQuota)
-	within(c, "store.retain", s.Retain, 0, 3660*Day)
+	within(c, "store.retain", s.Retain, Duration(time.Minute), 3660*Day)
 	within(c, "store.commit_min_gap", s.CommitMinGap, 0, Duration(time.Second))
 	within(c, "store.commit_interval", s.CommitInterval, Duration(time.Millisecond), Duration(time.Minute))
 	within(c, "store.commit_bytes", s.CommitBytes, 4000, 16<<20)

@@ -29,6 +29,23 @@ type Config struct {
 	file   string
 	text   string
 	places places
+	stands []int // where each feature stands in the file; nil: all as they are here
+}
+
+// FaultOfVersion is a fault of c.Features[i], where its version stands.
+func (c *Config) FaultOfVersion(i int, reason string) Fault {
+	if c.stands != nil {
+		i = c.stands[i]
+	}
+	return c.faultAt(at("features", i)+".version", reason)
+}
+
+// FaultOfStore is a fault of what stands at store.path.
+func (c *Config) FaultOfStore(reason string) Fault { return c.faultAt("store.path", reason) }
+
+func (c *Config) faultAt(path, reason string) Fault {
+	at := c.places.of(path)
+	return Fault{File: c.file, Line: at.line, Column: at.column, Reason: reason}
 }
 
 // File returns the name of the file that the configuration was read from.

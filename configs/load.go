@@ -194,7 +194,7 @@ func (c *checker) result() (*Config, error) {
 	kept := []Feature{}
 	for i, f := range c.Features {
 		if mine := byFeature[i+1]; len(mine) == 0 {
-			kept = append(kept, f)
+			kept, c.stands = append(kept, f), append(c.stands, i)
 		} else {
 			c.Disabled = append(c.Disabled, DisabledFeature{f.Name, mine})
 		}

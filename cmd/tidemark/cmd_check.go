@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"tidemark/buffer"
 	"tidemark/configs"
 	"tidemark/gateway"
+	"tidemark/history"
+	"tidemark/windowing"
 )
 
 func newCheckCmd() *cobra.Command {
@@ -20,8 +27,10 @@ func newCheckCmd() *cobra.Command {
 		Use:   "check -c FILE [--sample TOPIC PAYLOAD-FILE]",
 		Short: "Validate a configuration and what it names",
 		Long: `Validate a configuration and what it names on this host: certificates, secrets,
-tag files. Every fault is printed on a line of its own as file:line:column: reason.
-The exit code is 2 if there is one.
+tag files. Where the gateway runs, or its store can be read, a definition that changed
+without a new version is a fault too: the gateway would not run it. Every fault is
+printed on a line of its own as file:line:column: reason. The exit code is 2 if there
+is one.
 
 With --online it also connects: to the NTP servers, the inputs and the uplinks'
 brokers. It reads the inputs for a while, measures the clock of each source, and
@@ -60,6 +69,9 @@ func runCheck(cmd *cobra.Command, file string, online bool, listen time.Duration
 	r, cfg, err := check(file)
 	if err != nil {
 		return &exitError{exitUsage, err}
+	}
+	if cfg != nil {
+		r.compare(cmd.Context(), cfg)
 	}
 	if online && r.OK {
 		if r.Online, err = gateway.Probe(cmd.Context(), cfg, listen, zerolog.Nop()); err != nil {
@@ -126,4 +138,52 @@ func check(file string) (*checkReport, *configs.Config, error) {
 	}
 	r.OK = len(r.Faults) == 0
 	return r, cfg, nil
+}
+
+// compare looks for what the gateway that runs, or its store at rest, would have
+// against the file: a definition that changed without a new version, a store that is
+// none. Before there is a store there is nothing to compare.
+func (r *checkReport) compare(ctx context.Context, cfg *configs.Config) {
+	refused, err := refusals(ctx, cfg)
+	for _, x := range refused {
+		i := slices.IndexFunc(cfg.Features, func(f configs.Feature) bool { return f.Name == x.Feature.Name })
+		r.Faults = append(r.Faults, cfg.FaultOfVersion(i, x.Reason))
+		r.Disabled = append(r.Disabled, x.Feature.Name)
+	}
+	var foreign *buffer.ForeignError
+	switch {
+	case errors.As(err, &foreign):
+		r.Faults = append(r.Faults, cfg.FaultOfStore(err.Error()))
+	case err != nil:
+		r.Notices = append(r.Notices, configs.Notice{File: r.File, Text: "whether a definition has changed without a new version could not be seen: " + err.Error()})
+	}
+	r.OK = len(r.Faults) == 0
+}
+
+// refusals asks the gateway of the file, or its store at rest.
+func refusals(ctx context.Context, cfg *configs.Config) ([]windowing.Fault, error) {
+	engine, err := gateway.EngineConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	store := cfg.Store.Path.String()
+	socket := gateway.SocketPath(store)
+	refused, err := history.Refusals(ctx, gateway.AskJournal(socket), engine.Features)
+	if err == nil || !nobodyListens(err) {
+		if err != nil {
+			err = explainSilence(socket, err)
+		}
+		return refused, err
+	}
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	j, err := gateway.OpenJournal(store)
+	if err != nil {
+		return nil, err
+	}
+	refused, err = history.Refusals(ctx, j, engine.Features)
+	return refused, errors.Join(err, j.Close())
 }

@@ -39,7 +39,7 @@ every fault is printed, and the exit code is 2.`,
 			case nobodyListens(err):
 				return of.unheard(socket)
 			case err != nil:
-				return answered(ctx, socket, err)
+				return answered(cmd.Context(), socket, err)
 			}
 			return endReload(ctx, cmd, r, slices.Compact([]string{socket, r.Socket}))
 		},
