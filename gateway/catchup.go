@@ -64,16 +64,12 @@ func (p *pipeline) readerMark(m reading.Mark, at int) {
 	}
 }
 
-func wholeInput(kind reading.MarkKind, input string, at int) reading.Mark {
-	return reading.Mark{Kind: kind, At: at, Input: input, TimeMS: reading.NoTime}
-}
-
 // appendMark puts a mark about an input behind the batch's readings so far.
 func (p *pipeline) appendMark(kind reading.MarkKind, input string) {
-	p.batch.Marks = append(p.batch.Marks, wholeInput(kind, input, len(p.batch.Readings)))
+	p.batch.Marks = append(p.batch.Marks, reading.InputMark(kind, input, len(p.batch.Readings)))
 }
 
 // insertMark puts a mark about an input before everything else in the batch.
 func (p *pipeline) insertMark(kind reading.MarkKind, input string) {
-	p.batch.Marks = append([]reading.Mark{wholeInput(kind, input, 0)}, p.batch.Marks...)
+	p.batch.Marks = append([]reading.Mark{reading.InputMark(kind, input, 0)}, p.batch.Marks...)
 }

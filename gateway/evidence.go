@@ -54,7 +54,7 @@ func (p *pipeline) evidenceDue(now time.Duration) bool {
 func (p *pipeline) markAlive() {
 	for _, input := range p.inputs {
 		if ms, ok := p.alive[input]; ok {
-			m := wholeInput(reading.MarkActive, input, len(p.batch.Readings))
+			m := reading.InputMark(reading.MarkActive, input, len(p.batch.Readings))
 			m.TimeMS = ms
 			p.batch.Marks = append(p.batch.Marks, m)
 		}

@@ -54,7 +54,7 @@ func (p *pipeline) resolvePending() error {
 		if p.empty() {
 			p.since = p.now()
 		}
-		p.judgeAgain(waiting)
+		p.judgeAgain(waiting, 0)
 		p.ledger.PendingFrom = next
 		p.resolve.inBatch = true
 		p.stalled = true // commit soon: whoever waited has waited long enough
@@ -120,15 +120,16 @@ func sortBySource(rs []reading.Reading) {
 	slices.SortStableFunc(rs, func(a, b reading.Reading) int { return cmp.Compare(a.Source.NS, b.Source.NS) })
 }
 
-// judgeAgain puts readings with their second verdict into the batch. One that
-// even a trusted clock cannot vouch for, since it arrived in an earlier boot
-// whose clock nobody ever checked, will never be decided: it goes into
-// quarantine, with the reason for which it waited.
-func (p *pipeline) judgeAgain(waiting []reading.Reading) {
-	for _, r := range waiting {
-		r.Delivery |= reading.Rejudged
+// judgeAgain puts readings with a new verdict into the batch, flagged as what else
+// they are now. One that even a trusted clock cannot vouch for, since it arrived in an
+// earlier boot whose clock nobody ever checked, will never be decided: it goes into
+// quarantine, with the reason for which it waited, and one that was released stays
+// there.
+func (p *pipeline) judgeAgain(rs []reading.Reading, flags reading.Delivery) {
+	for _, r := range rs {
+		r.Delivery |= reading.Rejudged | flags
 		p.clk.JudgeReading(&r, p.policies[r.Tag.Value().Input])
-		if r.Stamp.Disposition == reading.Pending && p.clk.Trusted() {
+		if r.Stamp.Disposition == reading.Pending && (flags.Has(reading.Released) || p.clk.Trusted()) {
 			r.Stamp.Disposition = reading.Quarantine
 		}
 		p.batch.Readings = append(p.batch.Readings, r)

@@ -139,7 +139,7 @@ func (p *pipeline) release() error {
 	if p.empty() {
 		p.since = p.now()
 	}
-	p.judgeReleased(found)
+	p.judgeAgain(found, reading.Historical|reading.Released)
 	if r.Next = next; r.done() {
 		p.endRelease(r)
 	}
@@ -209,19 +209,6 @@ func eachKept(store *buffer.Store, seq uint64, fn func(r *reading.Reading, k his
 		return nil
 	}
 	return err
-}
-
-// judgeReleased puts readings with their new verdict into the batch. One that
-// still cannot be decided stays where it was, for the same reason.
-func (p *pipeline) judgeReleased(found []reading.Reading) {
-	for _, r := range found {
-		r.Delivery |= reading.Rejudged | reading.Historical | reading.Released
-		p.clk.JudgeReading(&r, p.policies[r.Tag.Value().Input])
-		if r.Stamp.Disposition == reading.Pending {
-			r.Stamp.Disposition = reading.Quarantine
-		}
-		p.batch.Readings = append(p.batch.Readings, r)
-	}
 }
 
 // count takes in what became of one released reading.

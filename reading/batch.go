@@ -68,3 +68,8 @@ type Mark struct {
 	Sensor string
 	TimeMS int64 // for MarkWatermark and MarkActive; else NoTime
 }
+
+// InputMark returns a mark about a whole input, without a time.
+func InputMark(kind MarkKind, input string, at int) Mark {
+	return Mark{Kind: kind, At: at, Input: input, TimeMS: NoTime}
+}

@@ -47,9 +47,7 @@ func AppendJSONTime(b []byte, ns int64) []byte {
 	if ns == NoTime {
 		return append(b, "null"...)
 	}
-	b = append(b, '"')
-	b = time.Unix(0, ns).UTC().AppendFormat(b, time.RFC3339Nano)
-	return append(b, '"')
+	return appendRFC3339(b, time.Unix(0, ns))
 }
 
 // AppendJSONTimeMS is AppendJSONTime for Unix milliseconds; it reaches beyond
@@ -58,7 +56,11 @@ func AppendJSONTimeMS(b []byte, ms int64) []byte {
 	if ms == NoTime {
 		return append(b, "null"...)
 	}
+	return appendRFC3339(b, time.UnixMilli(ms))
+}
+
+func appendRFC3339(b []byte, t time.Time) []byte {
 	b = append(b, '"')
-	b = time.UnixMilli(ms).UTC().AppendFormat(b, time.RFC3339Nano)
+	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
 	return append(b, '"')
 }

@@ -218,14 +218,19 @@ func records() map[string]uplink.Record {
 	return all
 }
 
-// payload is the JSON of an emission.
-func payload(t rapid.TB, c uplink.Encoder, e *windowing.Emission) []byte {
+// message is an emission as it is published.
+func message(t rapid.TB, c uplink.Encoder, e *windowing.Emission) (m uplink.Message) {
 	t.Helper()
-	var m uplink.Message
 	if err := c.Encode(&m, uplink.Record{Kind: uplink.KindEmission, Data: windowing.AppendEmission(nil, e)}); err != nil {
 		t.Fatal(err)
 	}
-	return m.Payload
+	return m
+}
+
+// payload is the JSON of an emission.
+func payload(t rapid.TB, c uplink.Encoder, e *windowing.Emission) []byte {
+	t.Helper()
+	return message(t, c, e).Payload
 }
 
 func TestRecordsAsPublished(t *testing.T) {

@@ -14,11 +14,7 @@ import (
 
 func topicOf(t rapid.TB, c uplink.Encoder, e windowing.Emission) string {
 	t.Helper()
-	var m uplink.Message
-	if err := c.Encode(&m, uplink.Record{Kind: uplink.KindEmission, Data: windowing.AppendEmission(nil, &e)}); err != nil {
-		t.Fatal(err)
-	}
-	return m.Topic
+	return message(t, c, &e).Topic
 }
 
 func TestTopicLevels(t *testing.T) {

@@ -46,15 +46,7 @@ func newAdviseCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), a)
-			} else {
-				err = printAdvice(cmd.OutOrStdout(), a)
-			}
-			if err != nil {
-				return runtimeError(fmt.Errorf("cannot write the advice: %w", err))
-			}
-			return nil
+			return printAs(cmd, asJSON, a, printAdvice)
 		},
 	}
 	from.add(cmd)

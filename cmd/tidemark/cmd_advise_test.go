@@ -13,20 +13,9 @@ import (
 	"tidemark/windowing/disorder"
 )
 
-func runAdvise(t *testing.T, flags []string, trace string) (code int, out, errOut string) {
-	t.Helper()
-	var o, e strings.Builder
-	code = run(t.Context(), append(append([]string{"advise"}, flags...), "-"), strings.NewReader(trace), &o, &e)
-	return code, o.String(), e.String()
-}
-
 func adviseOK(t *testing.T, flags []string, trace string) string {
 	t.Helper()
-	code, out, errOut := runAdvise(t, flags, trace)
-	if code != exitOK || errOut != "" {
-		t.Fatalf("exit %d: %s", code, errOut)
-	}
-	return out
+	return traceOK(t, "advise", flags, trace)
 }
 
 // plantTrace is 12,000 readings of a press in order, of a mill on the same input
@@ -111,28 +100,19 @@ func TestAdviseFromFile(t *testing.T) {
 }
 
 func TestAdviseStopsAtAMalformedLine(t *testing.T) {
-	code, out, errOut := runAdvise(t, nil, contractTrace+"\n"+`{"op":"reading","input":"A"}`)
+	code, out, errOut := runTrace(t, "advise", nil, contractTrace+"\n"+`{"op":"reading","input":"A"}`)
 	if code != exitUsage || out != "" || errOut != "tidemark: -: line 13: sensor is missing\n" {
 		t.Errorf("exit %d: %s%s", code, errOut, out)
 	}
 }
 
 func TestAdviseUsage(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
+	checkUsage(t, "advise", []usage{
 		{[]string{"one", "two"}, "accepts at most 1 arg"},
 		{[]string{"no-such-trace"}, "cannot read the trace: open no-such-trace"},
 		{[]string{"--top", "-1", "-"}, "--top -1"},
 		{[]string{"-c", "no-such-file", "-"}, "no-such-file"},
-	} {
-		var out, errOut strings.Builder
-		code := run(t.Context(), append([]string{"advise"}, c.args...), strings.NewReader(""), &out, &errOut)
-		if code != exitUsage || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
-			t.Errorf("%v: exit %d, %q, want %q", c.args, code, errOut.String(), c.want)
-		}
-	}
+	})
 	var errOut strings.Builder
 	code := run(t.Context(), []string{"advise", "-"}, strings.NewReader(contractTrace), brokenWriter{}, &errOut)
 	if code != exitRuntime || !strings.Contains(errOut.String(), "no space left on device") {

@@ -78,14 +78,10 @@ func runCheck(cmd *cobra.Command, file string, online bool, listen time.Duration
 			return runtimeError(err)
 		}
 	}
-	if asJSON {
-		err = printJSON(cmd.OutOrStdout(), r)
-	} else {
-		err = printCheck(cmd.OutOrStdout(), r)
+	if err := printAs(cmd, asJSON, r, printCheck); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return runtimeError(err)
 	case len(r.Faults) > 0:
 		return &exitError{exitUsage, fmt.Errorf("%s has %s", file, count(len(r.Faults), "fault"))}
 	case r.Online != nil && !r.Online.OK:

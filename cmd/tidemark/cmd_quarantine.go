@@ -74,10 +74,7 @@ func newQuarantineListCmd() *cobra.Command {
 			if err != nil {
 				return answered(cmd.Context(), socket, err)
 			}
-			if asJSON {
-				return runtimeError(printJSON(cmd.OutOrStdout(), q))
-			}
-			return runtimeError(printQuarantine(cmd.OutOrStdout(), q))
+			return printAs(cmd, asJSON, q, printQuarantine)
 		},
 	}
 	ask.add(cmd)
@@ -113,10 +110,7 @@ still wrong stays in quarantine. Waits for the end.`,
 			if err != nil {
 				return answered(cmd.Context(), socket, err)
 			}
-			if asJSON {
-				return runtimeError(printJSON(cmd.OutOrStdout(), r))
-			}
-			return runtimeError(printReleased(cmd.OutOrStdout(), r))
+			return printAs(cmd, asJSON, r, printReleased)
 		},
 	}
 	ask.add(cmd)

@@ -27,14 +27,11 @@ nothing that was served is touched, and nothing is published. A window of which 
 everything is kept says so (partial). --from and --to are starts of windows.`,
 		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			what := history.Rebuilding{FromMS: begin.ms, ToMS: end.ms, Feature: feature}
-			for _, arg := range sensors {
-				n, err := parseSensorName(arg)
-				if err != nil {
-					return err
-				}
-				what.Sensors = append(what.Sensors, history.Sensor{Asset: n.asset, Sensor: n.sensor})
+			only, err := parseSensors(sensors)
+			if err != nil {
+				return err
 			}
+			what := history.Rebuilding{FromMS: begin.ms, ToMS: end.ms, Feature: feature, Sensors: only}
 			out, done, err := createOutput(file, cmd.OutOrStdout())
 			if err != nil {
 				return err

@@ -82,14 +82,11 @@ that the results follow from. tidemark replay --as-recorded of a whole journal g
 the revisions and values that went upstream. --from and --to are times of arrival.`,
 		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s := history.Selection{FromMS: begin.ms, ToMS: end.ms, Inputs: inputs}
-			for _, arg := range sensors {
-				n, err := parseSensorName(arg)
-				if err != nil {
-					return err
-				}
-				s.Sensors = append(s.Sensors, history.Sensor{Asset: n.asset, Sensor: n.sensor})
+			only, err := parseSensors(sensors)
+			if err != nil {
+				return err
 			}
+			s := history.Selection{FromMS: begin.ms, ToMS: end.ms, Inputs: inputs, Sensors: only}
 			out, done, err := createOutput(file, cmd.OutOrStdout())
 			if err != nil {
 				return err

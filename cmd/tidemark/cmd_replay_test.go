@@ -83,10 +83,7 @@ func TestReplayStopsAtAMalformedLine(t *testing.T) {
 }
 
 func TestReplayUsage(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
+	checkUsage(t, "replay", []usage{
 		{[]string{}, "accepts 1 arg"},
 		{[]string{"no-such-trace"}, "cannot read the trace: open no-such-trace"},
 		{[]string{"--window", "0s", "-"}, "window"},
@@ -98,13 +95,7 @@ func TestReplayUsage(t *testing.T) {
 		{[]string{"--watermarks", "magic", "-"}, `--watermarks "magic" is neither generated nor explicit`},
 		{[]string{"--emit", "feature,all", "-"}, `--emit "all" is none of`},
 		{[]string{"--functions", "count,average", "-"}, "average"},
-	} {
-		var out, errOut strings.Builder
-		code := run(t.Context(), append([]string{"replay"}, c.args...), strings.NewReader(""), &out, &errOut)
-		if code != exitUsage || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
-			t.Errorf("%v: exit %d, %q, want %q", c.args, code, errOut.String(), c.want)
-		}
-	}
+	})
 }
 
 func TestReplayDurationsInDays(t *testing.T) {

@@ -32,13 +32,8 @@ func sample(cmd *cobra.Command, file, topic, name string, asJSON bool) error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	if asJSON {
-		err = printJSON(cmd.OutOrStdout(), s)
-	} else {
-		err = printSample(cmd.OutOrStdout(), s)
-	}
-	if err != nil {
-		return runtimeError(err)
+	if err := printAs(cmd, asJSON, s, printSample); err != nil {
+		return err
 	}
 	refused, quarantined := s.Refused()
 	switch {

@@ -49,8 +49,8 @@ was committed with it.`, func(cmd *cobra.Command, r *buffer.Report, asJSON bool)
 					return storageError(cmd.Context(), fmt.Errorf("store %q: %w", r.Path, err))
 				}
 			}
-			if err := printStoreCheck(cmd.OutOrStdout(), &checked, asJSON); err != nil {
-				return runtimeError(err)
+			if err := printAs(cmd, asJSON, &checked, printStoreCheck); err != nil {
+				return err
 			}
 			if checked.Replay != nil && !checked.Replay.OK() {
 				return &exitError{exitStorage, fmt.Errorf("store %q: stepping its journal again does not give what was committed with it", r.Path)}
@@ -71,7 +71,7 @@ func newStoreStatsCmd() *cobra.Command {
 	return newStoreReportCmd("stats FILE", "Show what a store holds",
 		`Show what a store holds: its blocks, records and evidence, what has been
 delivered, and the room that each takes. Nothing is changed.`, func(cmd *cobra.Command, r *buffer.Report, asJSON bool) error {
-			return runtimeError(printStoreStats(cmd.OutOrStdout(), r, asJSON))
+			return printAs(cmd, asJSON, r, printStoreStats)
 		})
 }
 
@@ -154,10 +154,7 @@ damaged store is left alone.`,
 				return storageError(cmd.Context(), err)
 			}
 			c := compacted{Path: args[0], Before: before, After: after}
-			if asJSON {
-				return runtimeError(printJSON(cmd.OutOrStdout(), c))
-			}
-			return runtimeError(printCompacted(cmd.OutOrStdout(), c))
+			return printAs(cmd, asJSON, c, printCompacted)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

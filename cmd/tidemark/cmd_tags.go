@@ -30,10 +30,7 @@ The worst come first.`,
 			if err != nil {
 				return answered(cmd.Context(), socket, err)
 			}
-			if asJSON {
-				return runtimeError(printJSON(cmd.OutOrStdout(), tags))
-			}
-			return runtimeError(printTags(cmd.OutOrStdout(), tags))
+			return printAs(cmd, asJSON, tags, printTags)
 		},
 	}
 	ask.add(cmd)

@@ -73,6 +73,18 @@ func parseSensorName(arg string) (sensorName, error) {
 	return sensorName{asset, sensor}, nil
 }
 
+// parseSensors reads arguments ASSET/SENSOR.
+func parseSensors(args []string) (list []history.Sensor, err error) {
+	for _, arg := range args {
+		n, err := parseSensorName(arg)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, history.Sensor{Asset: n.asset, Sensor: n.sensor})
+	}
+	return list, nil
+}
+
 func (n sensorName) String() string { return history.Name(n.asset, n.sensor) }
 
 // among refuses a name that none of the tags has, and offers the nearest.

@@ -11,6 +11,8 @@ import (
 	"tidemark/gateway"
 	"tidemark/uplink"
 	"tidemark/windowing"
+
+	"github.com/spf13/cobra"
 )
 
 // What the commands print for people is written in this file, except of those that
@@ -82,6 +84,14 @@ func (l *replayLines) print(after int, out *windowing.Output) error {
 		return err
 	}
 	return l.w.Flush()
+}
+
+// printAs prints v as one JSON object, or as people read it.
+func printAs[T any](cmd *cobra.Command, asJSON bool, v T, forPeople func(io.Writer, T) error) error {
+	if asJSON {
+		return runtimeError(printJSON(cmd.OutOrStdout(), v))
+	}
+	return runtimeError(forPeople(cmd.OutOrStdout(), v))
 }
 
 // printJSON prints v as one indented JSON value. Lists and mappings are never null.

@@ -16,10 +16,7 @@ import (
 // What the store commands print.
 
 // printStoreCheck prints the faults of a store, then the verdict.
-func printStoreCheck(w io.Writer, r *storeCheck, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, r)
-	}
+func printStoreCheck(w io.Writer, r *storeCheck) error {
 	var b strings.Builder
 	for _, f := range r.Faults {
 		place := "offset " + strconv.FormatInt(f.Offset, 10)
@@ -66,10 +63,7 @@ func writeRestepped(b *strings.Builder, r *gateway.Restepped) {
 }
 
 // printStoreStats prints what a store holds.
-func printStoreStats(w io.Writer, r *buffer.Report, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, r)
-	}
+func printStoreStats(w io.Writer, r *buffer.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d bytes, %d of them free, schema %d\n", r.Path, r.FileBytes, r.FreeBytes, r.Schema)
 	fmt.Fprintf(&b, "created   %s, %d commits, the latest at %s\n", storeTime(r.CreatedMS), r.Commits, storeTime(r.LatestMS))

@@ -166,16 +166,44 @@ func joinLines(ops []json.RawMessage) string {
 // runReplay replays a trace from standard input.
 func runReplay(t *testing.T, flags []string, trace string) (code int, out, errOut string) {
 	t.Helper()
-	var o, e bytes.Buffer
-	code = run(t.Context(), append(append([]string{"replay"}, flags...), "-"), strings.NewReader(trace), &o, &e)
-	return code, o.String(), e.String()
+	return runTrace(t, "replay", flags, trace)
 }
 
 func replayOK(t *testing.T, flags []string, trace string) string {
 	t.Helper()
-	code, out, errOut := runReplay(t, flags, trace)
+	return traceOK(t, "replay", flags, trace)
+}
+
+// runTrace has a command read a trace from standard input.
+func runTrace(t *testing.T, command string, flags []string, trace string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), append(append([]string{command}, flags...), "-"), strings.NewReader(trace), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func traceOK(t *testing.T, command string, flags []string, trace string) string {
+	t.Helper()
+	code, out, errOut := runTrace(t, command, flags, trace)
 	if code != exitOK || errOut != "" {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	return out
+}
+
+// usage is a call that a command refuses, and what it says of it.
+type usage struct {
+	args []string
+	want string
+}
+
+func checkUsage(t *testing.T, command string, calls []usage) {
+	t.Helper()
+	for _, c := range calls {
+		var out, errOut strings.Builder
+		code := run(t.Context(), append([]string{command}, c.args...), strings.NewReader(""), &out, &errOut)
+		if code != exitUsage || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
+			t.Errorf("%s %v: exit %d, %q, want %q", command, c.args, code, errOut.String(), c.want)
+		}
+	}
 }

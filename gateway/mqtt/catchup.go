@@ -39,13 +39,13 @@ func (c *catchUp) readings(input string, rs []reading.Reading, nowNS int64) (mar
 	c.idleNS = nowNS
 	if !c.begun {
 		c.begun = true
-		marks = append(marks, catchUpMark(reading.MarkCatchUpBegin, input, 0))
+		marks = append(marks, reading.InputMark(reading.MarkCatchUpBegin, input, 0))
 	}
 	over := nowNS-c.sinceNS > int64(c.max)
 	for i := range rs {
 		if over || live(&rs[i]) {
 			c.active, c.begun = false, false
-			return append(marks, catchUpMark(reading.MarkCatchUpEnd, input, i+1))
+			return append(marks, reading.InputMark(reading.MarkCatchUpEnd, input, i+1))
 		}
 	}
 	return marks
@@ -75,12 +75,8 @@ func (c *catchUp) wait(input string, open int, nowNS int64) (marks []reading.Mar
 		return nil, catchUpQuiet / 4
 	}
 	if c.begun {
-		marks = []reading.Mark{catchUpMark(reading.MarkCatchUpEnd, input, 0)}
+		marks = []reading.Mark{reading.InputMark(reading.MarkCatchUpEnd, input, 0)}
 	}
 	c.active, c.begun = false, false
 	return marks, 0
-}
-
-func catchUpMark(kind reading.MarkKind, input string, at int) reading.Mark {
-	return reading.Mark{Kind: kind, At: at, Input: input, TimeMS: reading.NoTime}
 }

@@ -57,7 +57,7 @@ func (r *Reader) endCatchUp(ctx context.Context) error {
 }
 
 func (r *Reader) marked(kind reading.MarkKind) reading.Parcel {
-	return reading.Parcel{Marks: []reading.Mark{{Kind: kind, Input: r.cfg.Input, TimeMS: reading.NoTime}}}
+	return reading.Parcel{Marks: []reading.Mark{reading.InputMark(kind, r.cfg.Input, 0)}}
 }
 
 func (r *Reader) setCatchingUp(on bool) {

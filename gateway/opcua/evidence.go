@@ -26,7 +26,7 @@ func (r *Reader) evidence(now reading.Instant, n int) []reading.Mark {
 		return nil
 	}
 	r.vouchedNS = now.BootNS
-	m := reading.Mark{Kind: reading.MarkActive, At: n, Input: r.cfg.Input, TimeMS: reading.NoTime}
+	m := reading.InputMark(reading.MarkActive, r.cfg.Input, n)
 	if ns := r.unchangedUntil(now); ns != reading.NoTime {
 		m.TimeMS = reading.FloorMS(ns)
 	}
