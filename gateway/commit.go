@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidemark/buffer"
+	"tidemark/history"
 	"tidemark/reading"
 	"tidemark/uplink"
 	"tidemark/windowing"
@@ -126,11 +127,13 @@ func (p *pipeline) keeps(e *windowing.Emission, block uint64) bool {
 // configuration expects: windowed by arrival they look right, and a mistyped
 // time.path would never be found.
 func (p *pipeline) noteUntimed() {
-	for input, n := range p.untimed {
+	for input, u := range p.untimed {
 		c, detail := p.ledger.Counts.input(input), ""
-		if n > 0 {
-			c.Untimed += n
-			detail = fmt.Sprintf("%d of %d readings came without a source time and are windowed by their arrival: is time.path right? If the source has no clock, say timestamps.use: ingest", c.Untimed, c.Received)
+		if u.n > 0 {
+			c.Untimed += u.n
+			series := u.last.Value()
+			detail = fmt.Sprintf("%d of %d readings came without a source time and are windowed by their arrival, such as those of %s: is its time.path right? If the source has no clock, say timestamps.use: ingest; `tidemark tags` shows which they are",
+				c.Untimed, c.Received, history.Name(series.Asset, series.Sensor))
 		}
 		p.health.set("times of input "+input, detail)
 	}

@@ -17,11 +17,17 @@ type gathered struct {
 	rejects  []rejected
 	events   []buffer.Record
 	evidence []buffer.Evidence
-	untimed  map[string]uint64 // by input: readings without the source time that is expected
-	lists    map[string][]byte // by input: the nodes that it knows
-	memories map[string][]byte // by input: what its reader must know after a restart
+	untimed  map[string]untimed // by input
+	lists    map[string][]byte  // by input: the nodes that it knows
+	memories map[string][]byte  // by input: what its reader must know after a restart
 	acks     map[reading.Source]uint64
 	dirty    bool // the ledger alone needs a commit
+}
+
+// untimed are an input's readings without the source time that is expected.
+type untimed struct {
+	n    uint64
+	last reading.Tag // of the latest
 }
 
 // rejected is a Reject with its input.
@@ -32,7 +38,7 @@ type rejected struct {
 
 func newGathered() gathered {
 	return gathered{
-		untimed: map[string]uint64{}, lists: map[string][]byte{}, memories: map[string][]byte{}, acks: map[reading.Source]uint64{},
+		untimed: map[string]untimed{}, lists: map[string][]byte{}, memories: map[string][]byte{}, acks: map[reading.Source]uint64{},
 	}
 }
 

@@ -132,6 +132,7 @@ func (p *pipeline) add(pc reading.Parcel) {
 	}
 	policy := p.policies[pc.Input]
 	timed := policy.Use == reading.BasisSource && policy.WhenWrong != reading.PolicyUseIngest
+	without := p.untimed[pc.Input]
 	for i := range pc.Readings {
 		r := &pc.Readings[i]
 		p.clk.JudgeReading(r, policy)
@@ -140,11 +141,11 @@ func (p *pipeline) add(pc reading.Parcel) {
 			p.pending++
 		}
 		if timed && r.Source.Fault == reading.TimeNull {
-			p.untimed[pc.Input]++
+			without = untimed{without.n + 1, r.Tag}
 		}
 	}
 	if timed && len(pc.Readings) > 0 {
-		p.untimed[pc.Input] += 0 // seen, so that a fault can end
+		p.untimed[pc.Input] = without // none too, so that a fault can end
 	}
 	reading.RecycleSlab(pc.Readings)
 	for _, j := range pc.Rejects {

@@ -332,7 +332,9 @@ func TestRestartKeepsSumsAndIdentity(t *testing.T) {
 func TestMissingSourceTimesAreShown(t *testing.T) {
 	b := start(t, filepath.Join(t.TempDir(), "s.db"), "local")
 	shown := func() bool {
-		return slices.ContainsFunc(b.health.list(), func(f Fault) bool { return f.Name == "times of input in" })
+		return slices.ContainsFunc(b.health.list(), func(f Fault) bool {
+			return f.Name == "times of input in" && strings.Contains(f.Detail, "such as those of a/temp: ")
+		})
 	}
 	b.bring(reading.NoTime, reading.NoTime)
 	if c := b.counts(); c.Untimed != 2 || c.Accepted != 2 || !shown() {

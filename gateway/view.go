@@ -131,5 +131,5 @@ func (s *session) view(ctx context.Context) (*View, error) {
 		return nil, err
 	}
 	v.Tags, v.TagStates = s.looks.tags.worst, s.looks.tags.states
-	return v, nil
+	return Filled(v).(*View), nil
 }

@@ -92,7 +92,7 @@ func TestUnknownSensorIsNamedWithItsNearest(t *testing.T) {
 
 func tailed(sensor, value, source, ingest string, v history.Verdict, reason, quality string, flags ...string) *gateway.Tailed {
 	return &gateway.Tailed{Reading: &history.Reading{
-		Asset: "press-07", Sensor: sensor, Value: json.RawMessage(value), Unit: "Cel", SourceTime: source, IngestTime: ingest,
+		Input: "vibration", Asset: "press-07", Sensor: sensor, Value: json.RawMessage(value), Unit: "Cel", SourceTime: source, IngestTime: ingest,
 		Verdict: v, Reason: reason, Quality: quality, Flags: flags,
 	}}
 }

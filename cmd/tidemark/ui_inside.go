@@ -22,6 +22,7 @@ type tailView struct {
 	shown int
 	name  int // width of its column
 	value int // likewise
+	input int // likewise
 }
 
 // tailHead is said again when it has left the screen.
@@ -34,19 +35,21 @@ func (v *tailView) show(t *gateway.Tailed) error {
 	}
 	r := t.Reading
 	name, value, source := printable(history.Name(r.Asset, r.Sensor)), valueText(r), sourceText(r)
+	input := printable(r.Input)
 	v.name, v.value = max(v.name, 24, utf8.RuneCountInString(name)), max(v.value, 12, utf8.RuneCountInString(value))
+	v.input = max(v.input, 8, utf8.RuneCountInString(input))
 	var b strings.Builder
 	if v.shown%tailHead == 0 {
-		v.columns(&b, "INGEST TIME", "SOURCE TIME", "SENSOR", "VALUE", "WHAT BECAME OF IT")
+		v.columns(&b, "INGEST TIME", "SOURCE TIME", "INPUT", "SENSOR", "VALUE", "WHAT BECAME OF IT")
 	}
 	v.shown++
-	v.columns(&b, timeOfDay(r.IngestTime), source, name, value, verdictText(r))
+	v.columns(&b, timeOfDay(r.IngestTime), source, input, name, value, verdictText(r))
 	_, err := io.WriteString(v.w, b.String())
 	return err
 }
 
-func (v *tailView) columns(b *strings.Builder, ingest, source, name, value, what string) {
-	line := fmt.Sprintf("%-12s  %-20s  %s  %s  %s", ingest, source, padRight(name, v.name), padLeft(value, v.value), what)
+func (v *tailView) columns(b *strings.Builder, ingest, source, input, name, value, what string) {
+	line := fmt.Sprintf("%-12s  %-20s  %s  %s  %s  %s", ingest, source, padRight(input, v.input), padRight(name, v.name), padLeft(value, v.value), what)
 	fmt.Fprintln(b, strings.TrimRight(line, " "))
 }
 
