@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -161,14 +160,16 @@ func (h *health) list() []Fault {
 	return out
 }
 
-// line is the verdict in one line: trustworthy, or degraded and by what.
+// line is the verdict in one line: trustworthy, or degraded by what, the worst first
+// and that one told whole.
 func (h *health) line() string {
 	faults := h.list()
-	switch len(faults) {
-	case 0:
+	if len(faults) == 0 {
 		return "trustworthy"
-	case 1:
-		return "degraded: " + faults[0].Name + ": " + faults[0].Detail
 	}
-	return fmt.Sprintf("degraded: %s, and %d more: %s", faults[0].Name, len(faults)-1, faults[0].Detail)
+	names := make([]string, len(faults))
+	for i, f := range faults {
+		names[i] = f.Name
+	}
+	return "degraded: " + strings.Join(names, ", ") + ": " + faults[0].Detail
 }

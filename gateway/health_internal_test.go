@@ -88,7 +88,7 @@ func TestFaultsWorstFirst(t *testing.T) {
 			t.Errorf("%s has no severity", f.Name)
 		}
 	}
-	if l := h.line(); l != "degraded: disk, and 11 more: x" {
+	if l := h.line(); l != "degraded: "+strings.Join(want, ", ")+": x" {
 		t.Error(l)
 	}
 }

@@ -82,7 +82,7 @@ func startText(root fs.FS, hostname func() (string, error), reference bool, inpu
 	if err != nil || host == "" {
 		host = "gateway-1"
 	}
-	// The directory is there where a package or a unit made it.
+	// The directory is there where a package made it.
 	_, err = fs.Stat(root, strings.TrimPrefix(configs.ServiceDir, "/"))
 	return configs.Start(host, configs.HostServers(root), err == nil, input)
 }

@@ -22,7 +22,7 @@ func packagingCommands() []*cobra.Command { return []*cobra.Command{newPagesCmd(
 func newPagesCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "pages DIR",
-		Short:  "Write man pages and shell completions for packages",
+		Short:  "Write man pages and shell completions, laid out as in /usr/share",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE:   func(cmd *cobra.Command, args []string) error { return runtimeError(writePages(cmd.Root(), args[0])) },
@@ -30,21 +30,23 @@ func newPagesCmd() *cobra.Command {
 }
 
 func writePages(root *cobra.Command, dir string) error {
-	man, completion := filepath.Join(dir, "man", "man1"), filepath.Join(dir, "completion")
-	for _, d := range []string{man, completion} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return err
-		}
+	man := filepath.Join(dir, "man", "man1")
+	if err := os.MkdirAll(man, 0o755); err != nil {
+		return err
 	}
 	if err := writeManual(root, man); err != nil {
 		return err
 	}
 	for name, write := range map[string]func(string) error{
-		"bash": func(f string) error { return root.GenBashCompletionFileV2(f, true) },
-		"zsh":  root.GenZshCompletionFile,
-		"fish": func(f string) error { return root.GenFishCompletionFile(f, true) },
+		"bash-completion/completions/tidemark":    func(f string) error { return root.GenBashCompletionFileV2(f, true) },
+		"zsh/vendor-completions/_tidemark":        root.GenZshCompletionFile,
+		"fish/vendor_completions.d/tidemark.fish": func(f string) error { return root.GenFishCompletionFile(f, true) },
 	} {
-		if err := write(filepath.Join(completion, name)); err != nil {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := write(file); err != nil {
 			return err
 		}
 	}

@@ -102,11 +102,24 @@ func mirror(t *testing.T) string {
 	return ""
 }
 
-// packaged makes the package of a version and returns its path.
-func packaged(t *testing.T, version string) string {
+// made is what was packaged already, by version.
+var made = map[string]bool{}
+
+// packaged returns the packages of a version, made once.
+func packaged(t *testing.T, version string) (deb, archive string) {
 	t.Helper()
-	host(t, "make", "-C", repository, "packages", "VERSION="+version, "ARCHS="+runtime.GOARCH)
-	return filepath.Join(repository, "dist", fmt.Sprintf("tidemark_%s_%s.deb", version, runtime.GOARCH))
+	if !made[version] {
+		host(t, "make", "-C", repository, "packages", "VERSION="+version, "ARCHS="+runtime.GOARCH)
+		made[version] = true
+	}
+	name := filepath.Join(repository, "dist", fmt.Sprintf("tidemark_%s_%s", version, runtime.GOARCH))
+	return name + ".deb", name + ".tar.gz"
+}
+
+// take copies files of the host into /root of the machine.
+func (m *machine) take(files ...string) {
+	m.t.Helper()
+	host(m.t, "cp", append(files, filepath.Join(m.root, "root"))...)
 }
 
 // host runs a command on the host, which must succeed.
@@ -191,6 +204,12 @@ func (m *machine) mainPID() int {
 		m.t.Fatal(err)
 	}
 	return pid
+}
+
+// signal sends one to the service's main process.
+func (m *machine) signal(name string) {
+	m.t.Helper()
+	m.run("sh", "-c", fmt.Sprintf("kill -%s %d", name, m.mainPID()))
 }
 
 // journal is the end of what the service and systemd said of it.
