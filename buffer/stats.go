@@ -22,8 +22,8 @@ type Stats struct {
 	Evidence Range  `json:"evidence"`
 	OldestMS int64  `json:"oldest_ms"` // wall time of the oldest block's commit; 0 if there is none or it is not known
 	LatestMS int64  `json:"latest_ms"` // the highest wall time that a commit brought
-	// RoomMS is how long raw readings fit at the rate of those that are held, until the
-	// policy for a full store applies; -1 if less than a minute of them is held.
+	// RoomMS is RoomFor in milliseconds, until the policy for a full store applies; -1
+	// where it is not known.
 	RoomMS  int64  `json:"room_ms"`
 	SafeSeq uint64 `json:"safe_seq"` // the last block that recovery does without
 
@@ -62,10 +62,10 @@ func (s *Store) Stats() (Stats, error) {
 		return v, fmt.Errorf("cannot look at store %q: %w", s.path, err)
 	}
 	v.FileBytes = info.Size()
-	oldest, err := s.readJournalHead()
-	v.OldestMS, v.RoomMS = oldest, -1
-	if span := v.LatestMS - oldest; oldest > 0 && span >= 60_000 && v.Journal.Bytes > 0 {
-		v.RoomMS = int64(float64(max(0, v.RawBytes-v.UsedBytes)) * float64(span) / float64(v.Journal.Bytes))
+	v.OldestMS, err = s.readJournalHead()
+	v.RoomMS = -1
+	if left, ok := v.RoomFor(); ok {
+		v.RoomMS = left.Milliseconds()
 	}
 	return v, err
 }

@@ -14,13 +14,14 @@ const (
 	stepRebuilding = "rebuilding" // windows
 )
 
-// walk has the visits to the blocks [from, to) told.
+// walk has the visits to the blocks [from, to) told. What is visited beyond them,
+// until a window is closed, counts as the end.
 func (p ProgressFunc) walk(step string, from, to uint64, visit func(buffer.Block) error) func(buffer.Block) error {
 	if p == nil {
 		return visit
 	}
 	return func(b buffer.Block) error {
-		p(step, int64(b.Seq-from), int64(to-from))
+		p(step, int64(min(b.Seq, to)-from), int64(to-from))
 		return visit(b)
 	}
 }

@@ -60,15 +60,19 @@ func Reconcile(ctx context.Context, j Journal, what Rebuilding, progress Progres
 		return nil, err
 	}
 	low, high := r.bounds()
+	done := low
+	r.come = func(ms int64) {
+		if done = max(done, min(ms, high)); progress != nil {
+			progress(stepRebuilding, done-low, high-low)
+		}
+	}
 	for at := low; at < high; {
 		to := min(r.plan.upTo(at, r.reach, r.size, r.longest), high)
 		if err := r.slice(ctx, at, to); err != nil {
 			return nil, err
 		}
 		at = max(to, min(r.plan.next(to-1-r.reach)-r.size+1, high))
-		if progress != nil {
-			progress(stepRebuilding, at-low, high-low)
-		}
+		r.come(at)
 	}
 	return info, nil
 }
@@ -81,9 +85,10 @@ type rebuilder struct {
 	birthMS int64
 	config  windowing.Config
 	plan    plan
-	size    int64 // the longest window
-	reach   int64 // how far before a window's start what it says may begin
-	longest int64 // slice
+	size    int64          // the longest window
+	reach   int64          // how far before a window's start what it says may begin
+	longest int64          // slice
+	come    func(ms int64) // tells how far in event time it is
 	fn      func(Reconciled) error
 }
 
@@ -148,6 +153,7 @@ func (r *rebuilder) slice(ctx context.Context, from, to int64) error {
 			b, err := decode(&blk)
 			if err == nil {
 				e.Step(r.within(b, low, high, inputs))
+				r.come(min(blk.MinMS, to))
 			}
 			return err
 		})
