@@ -114,6 +114,15 @@ func (c *checker) mqtt(p string, m *MQTTInput) {
 		c.beside(at(p+".subscribe", i)+".topic", &m.Subscribe[i], m.Subscribe[:i])
 	}
 	c.presence(p+".presence", m)
+	if m.SparkplugHost != "" {
+		c.name(p+".sparkplug_host", m.SparkplugHost)
+		switch {
+		case strings.ContainsAny(m.SparkplugHost, "/+#"):
+			c.fault(p+".sparkplug_host", "", "the id of a host application is a level of a topic: no / + or #")
+		case !slices.ContainsFunc(m.Subscribe, func(s Subscribe) bool { return s.Format == FormatSparkplug }):
+			c.fault(p+".sparkplug_host", "", "a host application reads Sparkplug, and no subscription has format: sparkplug")
+		}
+	}
 	if unpaced > 0 {
 		c.notice(p, "sensors without expect_every (%d): the coverage of their features has no ratio", unpaced)
 	}

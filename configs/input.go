@@ -77,6 +77,9 @@ type MQTTInput struct {
 
 	Subscribe []Subscribe `yaml:"subscribe,required"`
 	Presence  []Presence  `yaml:"presence"`
+	// SparkplugHost is the id of the Sparkplug host application that this input is;
+	// empty: none.
+	SparkplugHost string `yaml:"sparkplug_host"`
 }
 
 // Presence is a topic that says whether a device is there: where its last will

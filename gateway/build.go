@@ -45,6 +45,7 @@ func mqttConfig(c *configs.Config, in *configs.Input, known remembered, onStall 
 		Zone: in.Timestamps.Zone.Location, StaleFilters: known.filters, Memory: known.memory, Assets: assets(c), OnStall: onStall,
 		TLS: m.TLS.Load,
 	}
+	out.SparkplugHost = m.SparkplugHost
 	for i := range m.Subscribe {
 		out.Subscriptions = append(out.Subscriptions, subscription(&m.Subscribe[i]))
 	}

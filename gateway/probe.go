@@ -121,6 +121,7 @@ func (p *probe) reader(cfg *configs.Config, in *configs.Input, log zerolog.Logge
 	c := mqttConfig(cfg, in, remembered{}, func() {})
 	c.ClientID += fmt.Sprintf("-check-%d", os.Getpid())
 	c.SessionExpiry = time.Second
+	c.SparkplugHost = ""
 	for i := range c.Subscriptions {
 		c.Subscriptions[i].Share = ""
 	}

@@ -177,6 +177,7 @@ func (c bootClock) Now() reading.Instant {
 // handClock is one that goes only when the test says so.
 type handClock struct {
 	wall, boot atomic.Int64
+	bound      atomic.Int64 // 1 more than the error; 0: nobody vouches for it
 	asked      atomic.Int64 // how often
 }
 
@@ -188,7 +189,7 @@ func newHandClock() *handClock {
 
 func (c *handClock) Now() reading.Instant {
 	c.asked.Add(1)
-	return reading.Instant{WallNS: c.wall.Load(), BootNS: c.boot.Load(), BoundNS: -1}
+	return reading.Instant{WallNS: c.wall.Load(), BootNS: c.boot.Load(), BoundNS: c.bound.Load() - 1}
 }
 
 func (c *handClock) advance(d time.Duration) {

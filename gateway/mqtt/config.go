@@ -55,6 +55,9 @@ type Config struct {
 	Subscriptions []Subscription
 	// Presence are topics that say whether a device is there.
 	Presence []Presence
+	// SparkplugHost, if not empty, is the id of the Sparkplug host application as which
+	// the gateway announces itself while it reads.
+	SparkplugHost string
 	// Memory is the last Parcel.Memory of this input that was committed; nil: none.
 	Memory []byte
 	// StaleFilters are topic filters that an earlier configuration subscribed to

@@ -35,7 +35,8 @@ func (c *connection) wait() {
 	c.subs.Wait()
 }
 
-func (r *Reader) connect(ctx context.Context) (*connection, error) {
+// connect begins to connect, and goes on until ctx ends, which is after run does.
+func (r *Reader) connect(ctx, run context.Context) (*connection, error) {
 	c := &connection{unsubscribe: func() {}}
 	cfg := autopaho.ClientConfig{
 		ServerUrls:            []*url.URL{r.peer.URL()},
@@ -50,7 +51,11 @@ func (r *Reader) connect(ctx context.Context) (*connection, error) {
 			r.granted(ack)
 			var up context.Context
 			up, c.unsubscribe = context.WithCancel(ctx)
-			c.subs.Go(func() { r.subscribe(up, m) })
+			c.subs.Go(func() {
+				if r.subscribe(up, m) && r.cfg.SparkplugHost != "" {
+					r.announce(up, run)
+				}
+			})
 			c.subs.Go(func() { r.askRebirths(up, m) })
 		},
 		OnConnectionDown: func() bool {
@@ -209,8 +214,8 @@ func (r *Reader) contention(now int64) string {
 const subscribeAgain = 30 * time.Second
 
 // subscribe makes the session's subscriptions those of the configuration, and
-// keeps trying while the connection is up.
-func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
+// keeps trying while the connection is up. It reports whether they are.
+func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) bool {
 	var stale []string
 	for _, f := range r.cfg.StaleFilters {
 		if !slices.Contains(r.Filters(), f) {
@@ -235,14 +240,10 @@ func (r *Reader) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 			}
 		}
 		if whole && err == nil {
-			return
+			return true
 		}
-		timer := time.NewTimer(subscribeAgain)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
+		if !pause(ctx, subscribeAgain) {
+			return false
 		}
 	}
 }

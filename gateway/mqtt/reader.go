@@ -59,6 +59,7 @@ type Reader struct {
 	refusals   map[string]string // by filter: why there is no subscription
 	session    string            // in what the session is less than was asked for; empty: in nothing
 	words      string            // the broker's own, of its last refusal
+	host       string            // why the host application is not announced; empty: it is, or is not to be
 }
 
 // New prepares a reader. Its error names the key and the remedy.
@@ -105,7 +106,7 @@ func (r *Reader) Filters() []string {
 func (r *Reader) Run(ctx context.Context) error {
 	link, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	conn, err := r.connect(link)
+	conn, err := r.connect(link, ctx)
 	if err != nil {
 		return fmt.Errorf("input %s: mqtt: %w", r.cfg.Input, err)
 	}
@@ -171,6 +172,8 @@ func (r *Reader) Status() Status {
 		}
 	case r.session != "":
 		s.Problem = r.session
+	case r.host != "":
+		s.Problem = r.host
 	case r.crowded(now):
 		s.Problem = fmt.Sprintf("readings of sensors beyond %d are refused; is a level of the topic or a name in the payload something that changes all the time? else raise max_series", r.cfg.MaxSeries)
 	case r.window.small():

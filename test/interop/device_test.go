@@ -28,6 +28,7 @@ type publish struct {
 	Payload   string     `json:"payload"`
 	Size      int        `json:"size,omitempty"` // mqtt.js: of a payload of xs
 	Sparkplug *sparkplug `json:"sparkplug,omitempty"`
+	Compress  string     `json:"compress,omitempty"` // mqtt.js: GZIP or DEFLATE
 	QoS       *int       `json:"qos,omitempty"`
 	Retain    bool       `json:"retain,omitempty"`
 }

@@ -144,3 +144,71 @@ func TestFiltersThatMeet(t *testing.T) {
 	})
 	s.stop()
 }
+
+// TestSparkplugHostState: an edge node that has the gateway for its primary host loses
+// nothing that it says with QoS 0 while the gateway is killed: it stores what it cannot
+// tell until STATE says that somebody reads.
+func TestSparkplugHostState(t *testing.T) {
+	begin(t)
+	b := process.NewMosquitto(t)
+	gw := newMember(t, b, "host", `
+      sparkplug_host: plant
+      subscribe: [{topic: "spBv1.0/#", format: sparkplug}]`)
+	node := newJSDevice(t, b, "node", nil)
+	node.do("subscribe", "spBv1.0/STATE/plant")
+	none, last := 0, int64(0)
+	online := func(want bool) {
+		t.Helper()
+		for {
+			m := node.message(20 * time.Second)
+			if m == nil {
+				t.Fatalf("STATE never says online: %v", want)
+			}
+			var s struct {
+				Online    bool
+				Timestamp int64
+			}
+			if err := json.Unmarshal([]byte(m["text"].(string)), &s); err != nil || s.Timestamp < last || time.Since(time.UnixMilli(s.Timestamp)).Abs() > time.Minute {
+				t.Fatalf("STATE %v after time %d: %v", m, last, err)
+			}
+			if last = s.Timestamp; s.Online == want {
+				return
+			}
+		}
+	}
+	seq := 0
+	say := func(metrics ...metric) {
+		seq++
+		n := seq
+		node.publish(publish{Topic: "spBv1.0/g/NDATA/node", QoS: &none, Sparkplug: &sparkplug{time.Now().UnixMilli(), &n, metrics}})
+	}
+	counts := func(want uint64) {
+		t.Helper()
+		process.Eventually(t, 20*time.Second, func() error {
+			st, err := gw.status()
+			if c := st.Inputs[0].Counts; err == nil && c.Accepted != want {
+				err = fmt.Errorf("%d accepted, want %d: %+v %v", c.Accepted, want, c, st.Inputs[0].Rejects)
+			}
+			return err
+		})
+	}
+	online(true)
+	first := 0
+	node.publish(publish{Topic: "spBv1.0/g/NBIRTH/node", QoS: &none, Sparkplug: &sparkplug{time.Now().UnixMilli(), &first, []metric{
+		{Name: "bdSeq", Type: "UInt64", Value: 1}, {Name: "level", Alias: 1, Type: "Double", Value: 0}}}})
+	say(metric{Alias: 1, Type: "Double", Value: 1})
+	counts(2)
+	gw.End(syscall.SIGKILL)
+	online(false)
+	var stored []metric
+	for n := range 5 {
+		stored = append(stored, metric{Alias: 1, Type: "Double", Value: 2 + n, Timestamp: time.Now().UnixMilli(), IsHistorical: true})
+		time.Sleep(20 * time.Millisecond)
+	}
+	gw.Start()
+	online(true)
+	say(stored...)
+	counts(7)
+	gw.stop()
+	online(false)
+}
