@@ -120,16 +120,11 @@ func (c *InputCounts) released(o windowing.Outcome) {
 	}
 }
 
-// emissionNames are the types of records that are counted.
-var emissionNames = map[windowing.EmissionKind]string{
-	windowing.EmitFeature: "feature", windowing.EmitClosed: "closed", windowing.EmitLate: "late",
-	windowing.EmitQuarantine: "quarantine",
-}
-
 // emitted counts what the engine said.
 func (c *counters) emitted(e *windowing.Emission) {
-	if name := emissionNames[e.Kind]; name != "" {
-		c.Emitted[name]++
+	switch e.Kind {
+	case windowing.EmitFeature, windowing.EmitClosed, windowing.EmitLate, windowing.EmitQuarantine:
+		c.Emitted[e.Kind.String()]++
 	}
 	switch {
 	case e.Kind == windowing.EmitDuplicate && e.Conflict:

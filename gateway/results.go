@@ -101,10 +101,7 @@ func (rs *results) stage(es []windowing.Emission) {
 		}
 		switch e.Kind {
 		case windowing.EmitFeature:
-			s.window.Status = "provisional"
-			if e.Revision > 1 {
-				s.window.Status = "corrected"
-			}
+			s.window.Status = e.Status()
 			s.window.Observed, s.window.Expected = e.Coverage.Observed, e.Coverage.Expected
 			s.function, s.window.value = shown(e.Values)
 			s.unit = windowing.FunctionUnit(s.function, e.Unit)

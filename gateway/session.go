@@ -75,16 +75,7 @@ func (s *session) build(opened *buffer.Opened) error {
 	if err != nil {
 		return err
 	}
-	if data := s.store.Meta(metaClock); data != nil {
-		if err := s.clk.Restore(data); err != nil {
-			s.log.Warn().Err(err).Msg("the clock's last selection cannot be read; it starts unknown")
-		}
-	}
-	if data := s.store.Meta(metaSources); data != nil {
-		if err := s.clk.RestoreSources(data); err != nil {
-			s.log.Warn().Err(err).Msg("the sources' clocks are measured anew")
-		}
-	}
+	s.restoreClock()
 	s.clk.ResumeGateway(rec.ledger.GatewayMS)
 	s.health.begin(s.clk)
 	s.gateway.results.begin(s.cfg, rec.ledger.Generation)
@@ -117,6 +108,21 @@ func (s *session) build(opened *buffer.Opened) error {
 	}
 	s.socket, err = newSocket(s)
 	return err
+}
+
+// restoreClock brings back what the clock knew. Without it everything is measured
+// anew.
+func (s *session) restoreClock() {
+	if data := s.store.Meta(metaClock); data != nil {
+		if err := s.clk.Restore(data); err != nil {
+			s.log.Warn().Err(err).Msg("the clock's last selection cannot be read; it starts unknown")
+		}
+	}
+	if data := s.store.Meta(metaSources); data != nil {
+		if err := s.clk.RestoreSources(data); err != nil {
+			s.log.Warn().Err(err).Msg("the sources' clocks are measured anew")
+		}
+	}
 }
 
 func newPipeline(s *session, rec *recovered) (*pipeline, error) {
@@ -287,7 +293,7 @@ func (u *sender) status() UplinkStatus {
 	}
 	s.RawBlocks = box.WaitingBlocks()
 	if s.Backlog > 0 && w.OldestMS > 0 {
-		s.Oldest = history.Time(w.OldestMS * 1e6)
+		s.Oldest = history.TimeMS(w.OldestMS)
 	}
 	return s
 }

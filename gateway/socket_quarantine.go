@@ -80,7 +80,7 @@ func (s *session) quarantine(ctx context.Context, sel Selection) (*Quarantine, e
 		q.Count += k.Count
 		q.Groups = append(q.Groups, KeptGroup{
 			Input: k.Input, Device: k.Sender, Reason: k.Reason.String(), Count: k.Count,
-			Oldest: history.Time(k.OldestMS * 1e6), Newest: history.Time(k.LastMS * 1e6), NextStep: steps.of(k.Input, k.Sender, k.Reason),
+			Oldest: history.TimeMS(k.OldestMS), Newest: history.TimeMS(k.LastMS), NextStep: steps.of(k.Input, k.Sender, k.Reason),
 		})
 	}
 	slices.SortFunc(q.Groups, func(a, b KeptGroup) int {

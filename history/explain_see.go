@@ -76,21 +76,15 @@ func (x *explainer) window(e *windowing.Emission) *Window {
 
 func (w *Window) revise(e *windowing.Emission, blk *buffer.Block, proved bool) {
 	r := Revision{
-		Revision: e.Revision, Status: "provisional", Cause: e.Cause.String(), KnownAt: materialized(e), Watermark: TimeMS(e.WatermarkMS),
+		Revision: e.Revision, Status: e.Status(), Cause: e.Cause.String(), KnownAt: materialized(e), Watermark: TimeMS(e.WatermarkMS),
 		HeldBy: slices.Clone(e.Inputs.Active), Idle: slices.Clone(e.Inputs.Idle), Stalled: slices.Clone(e.Inputs.Stalled),
 		Observed: e.Coverage.Observed, Bad: e.Quality.Bad, Partial: e.PartialStart, Block: blk.Seq, Proved: proved,
-	}
-	if e.Revision > 1 {
-		r.Status = "corrected"
 	}
 	for _, v := range e.Values {
 		r.Values = append(r.Values, Statistic{v.Name, v.Value, windowing.FunctionUnit(v.Name, e.Unit)})
 	}
 	w.Revisions = append(w.Revisions, r)
-	w.State = WindowProvisional
-	if e.Revision > 1 {
-		w.State = WindowCorrected
-	}
+	w.State = WindowState(e.Status())
 }
 
 func (w *Window) close(e *windowing.Emission, blk *buffer.Block, proved bool) {

@@ -83,7 +83,10 @@ func stampClock(r *reading.Reading) reading.ClockState {
 
 // typeName is the type of an emission's record.
 func typeName(k windowing.EmissionKind) string {
-	return [...]string{"", "feature", "closed", "late", "duplicate", "quarantine", "watermark", typeEvent, typeEvent}[min(k, windowing.EmitResumed)]
+	if k >= windowing.EmitSilent {
+		return typeEvent
+	}
+	return k.String()
 }
 
 const (
@@ -182,14 +185,7 @@ func (w *emissionWriter) feature() {
 	e := w.e
 	w.windowKey()
 	w.revision()
-	status := "corrected"
-	switch {
-	case e.Final:
-		status = "final"
-	case e.Revision <= 1:
-		status = "provisional"
-	}
-	w.str("status", status)
+	w.str("status", e.Status())
 	w.str("cause", e.Cause.String())
 	if e.Reason != windowing.ReasonNone {
 		w.str("reason", e.Reason.String()) // a window closed before its time

@@ -28,6 +28,12 @@ const (
 	EmitResumed
 )
 
+// String returns feature, closed, late, duplicate, quarantine, watermark, silent or
+// resumed.
+func (k EmissionKind) String() string {
+	return [...]string{"", "feature", "closed", "late", "duplicate", "quarantine", "watermark", "silent", "resumed"}[min(k, EmitResumed)]
+}
+
 // Cause is why a result came out.
 type Cause uint8
 
@@ -111,6 +117,17 @@ type Emission struct {
 	Reason   Reason // EmitLate, and an EmitClosed before its time; a quarantine's reason stands in the reading's stamp
 	Conflict bool   // EmitDuplicate: same id, other content (D2)
 	Reading  *reading.Reading
+}
+
+// Status is how a result stands: provisional, corrected, or final.
+func (m *Emission) Status() string {
+	switch {
+	case m.Final:
+		return "final"
+	case m.Revision <= 1:
+		return "provisional"
+	}
+	return "corrected"
 }
 
 // NamedValue is one statistic; a missing value is null, never 0.

@@ -28,13 +28,6 @@ type replayFlags struct {
 	asRecorded                                          bool
 }
 
-// emissionNames are the types of line that --emit chooses among.
-var emissionNames = map[string]windowing.EmissionKind{
-	"feature": windowing.EmitFeature, "late": windowing.EmitLate, "closed": windowing.EmitClosed,
-	"duplicate": windowing.EmitDuplicate, "quarantine": windowing.EmitQuarantine, "watermark": windowing.EmitWatermark,
-	"silent": windowing.EmitSilent, "resumed": windowing.EmitResumed,
-}
-
 // shownKinds says which kinds of emission are printed.
 type shownKinds [windowing.EmitResumed + 1]bool
 
@@ -125,8 +118,11 @@ func (f *replayFlags) replayer() (*replayer, error) {
 // shown tells which kinds of emission are printed.
 func (f *replayFlags) shown() (shown shownKinds, err error) {
 	for _, name := range f.emit {
-		kind, ok := emissionNames[name]
-		if !ok {
+		kind := windowing.EmitFeature
+		for kind <= windowing.EmitResumed && kind.String() != name {
+			kind++
+		}
+		if kind > windowing.EmitResumed {
 			return shown, fmt.Errorf("--emit %q is none of feature, late, closed, duplicate, quarantine, watermark, silent, resumed", name)
 		}
 		shown[kind] = true

@@ -1,10 +1,9 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"strconv"
 
 	"tidemark/reading"
 )
@@ -71,70 +70,63 @@ func (s *sample) set(key []byte, v token) error {
 }
 
 // add appends a reading to the operation's; clock is that of its batch.
-func (r *Reader) add(s *sample, clock *reading.ClockSegment) (err error) {
-	switch {
-	case s.input == nil:
-		return missing("input")
-	case s.sensor == nil:
-		return missing("sensor")
-	case !s.valued:
-		return errors.New("value is missing: write null for a reading without one")
-	}
-	var rd reading.Reading
-	if rd.Tag, err = r.tag(s); err != nil {
-		return err
-	}
-	if rd.Value, err = value(s.value); err != nil {
-		return err
-	}
-	if rd.Source, err = s.readTime(); err != nil {
-		return err
-	}
-	if rd.IngestNS, err = instant("ingest_time", s.ingestTime); err != nil {
-		return err
-	}
-	if rd.ServerNS, err = instant("server_time", s.serverTime); err != nil {
-		return err
-	}
-	if err = unsigned("quality_status", s.status, &rd.Quality.Status); err != nil {
-		return err
-	}
-	if err = bits("delivery", s.delivery, deliveryNames, &rd.Delivery); err != nil {
-		return err
-	}
-	if rd.Quality.Level, err = level(s.quality); err != nil {
-		return err
-	}
-	if rd.Unit, err = r.intern("unit", s.unit); err != nil {
-		return err
-	}
-	id, err := s.id.text("id")
+func (r *Reader) add(s *sample, clock *reading.ClockSegment) error {
+	rd, err := r.unjudged(s)
 	if err != nil {
 		return err
 	}
-	rd.ID = string(id)
-	if s.seq != nil {
-		if rd.Seq, err = strconv.ParseUint(string(s.seq), 10, 64); err != nil {
-			return fmt.Errorf("seq %s is no whole number from 0 to 2^64-1", quote(s.seq))
-		}
-		rd.HasSeq = true
-	}
 	switch {
 	case s.stamp != nil:
-		rd.Stamp, err = r.stamp(s.stamp, rd.Source, clock)
+		if rd.Stamp, err = r.stamp(s.stamp, rd.Source, clock); err != nil {
+			return err
+		}
 	case r.Judge == nil || clock == nil:
 		rd.Stamp = trusted(rd.Source)
 	case rd.IngestNS == reading.NoTime:
-		err = errors.New("ingest_time is missing: it is what the clock judges the source time by")
+		return errors.New("ingest_time is missing: it is what the clock judges the source time by")
 	default:
 		rd.Stamp.Clock = clock
 		r.Judge(&rd)
 	}
-	if err != nil {
-		return err
-	}
 	r.readings = append(r.readings, rd)
 	return nil
+}
+
+// unjudged reads all of a reading but the verdict on it.
+func (r *Reader) unjudged(s *sample) (rd reading.Reading, err error) {
+	switch {
+	case s.input == nil:
+		return rd, missing("input")
+	case s.sensor == nil:
+		return rd, missing("sensor")
+	case !s.valued:
+		return rd, errors.New("value is missing: write null for a reading without one")
+	}
+	if rd.Tag, err = r.tag(s); err != nil {
+		return rd, err
+	}
+	if rd.Value, err = value(s.value); err != nil {
+		return rd, err
+	}
+	if rd.Source, err = s.readTime(); err != nil {
+		return rd, err
+	}
+	if rd.IngestNS, err = instant("ingest_time", s.ingestTime); err != nil {
+		return rd, err
+	}
+	if rd.ServerNS, err = instant("server_time", s.serverTime); err != nil {
+		return rd, err
+	}
+	if rd.Quality.Level, err = level(s.quality); err != nil {
+		return rd, err
+	}
+	if rd.Unit, err = r.intern("unit", s.unit); err != nil {
+		return rd, err
+	}
+	id, err := s.id.text("id")
+	rd.ID, rd.HasSeq = string(id), s.seq != nil
+	return rd, cmp.Or(err, unsigned("seq", s.seq, &rd.Seq),
+		unsigned("quality_status", s.status, &rd.Quality.Status), bits("delivery", s.delivery, deliveryNames, &rd.Delivery))
 }
 
 // trusted takes the source time at its word.
