@@ -79,7 +79,7 @@ func TestTagStates(t *testing.T) {
 	points := []reading.Point{point("refused", "BadNotReadable"), point("gone", "no such node"), point("mute", "")}
 	var said []posted
 	var expected windowing.Config
-	want := []string{"gone problem", "refused problem", "silent silent", "future quarantined", "mute never", "bad bad", "slow overdue", "waiting pending", "doubtful uncertain", "fine good"}
+	want := []string{"gone problem", "refused problem", "away silent", "silent silent", "future quarantined", "mute never", "bad bad", "slow overdue", "waiting pending", "doubtful uncertain", "fine good"}
 	for _, c := range []struct {
 		row          posted
 		every, alarm int64
@@ -98,8 +98,11 @@ func TestTagStates(t *testing.T) {
 			Select: windowing.Selector{Sensors: []string{c.row.last.Tag.Value().Sensor}}, EveryMS: c.every, AlarmAfterMS: c.alarm,
 		})
 	}
-	for _, most := range []int{0, 1, 3, 9, 10, 20} {
+	for _, most := range []int{0, 1, 4, 10, 11, 20} {
 		l := newTagList(at(100_000), points, expected, most)
+		l.quietMS = map[reading.Series]int64{ // by the engine, which remembers more than the board
+			{Input: "in", Sensor: "away"}: 7_200_000, {Input: "in", Sensor: "silent"}: 20_000,
+		}
 		for i := range said {
 			l.spoken(&said[i])
 		}
@@ -109,6 +112,9 @@ func TestTagStates(t *testing.T) {
 			got = append(got, fmt.Sprint(tag.Sensor, " ", tag.State))
 			if (tag.State == TagGood) != (tag.Why == "") {
 				t.Errorf("%s is %s because %q", tag.Sensor, tag.State, tag.Why)
+			}
+			if tag.Sensor == "away" && (tag.AgeMS == nil || *tag.AgeMS != 7_200_000) {
+				t.Errorf("%+v", tag)
 			}
 		}
 		if most == 0 || most > len(want) {

@@ -70,11 +70,18 @@ func TagStates() []TagState { return slices.Clone(tagStates) }
 func (s *session) tags(ctx context.Context, most int) (*Tags, map[TagState]int, error) {
 	inst := s.clk.Now()
 	var expected windowing.Config
-	if err := s.pipe.ask(ctx, func() { expected = s.pipe.features }); err != nil {
+	silent := map[reading.Series]int64{}
+	err := s.pipe.ask(ctx, func() {
+		expected = s.pipe.features
+		s.pipe.engine.Silent(func(input, asset, lifecycle, sensor string, quietMS int64) {
+			silent[reading.Series{Input: input, Asset: asset, Lifecycle: lifecycle, Sensor: sensor}] = quietMS
+		})
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	l := newTagList(inst.WallNS, s.points(), expected, most)
-	l.steps = newRemedies(s.clk.Sources())
+	l.steps, l.quietMS = newRemedies(s.clk.Sources()), silent
 	t := &Tags{Gateway: s.cfg.Gateway.ID, At: history.Time(inst.WallNS)}
 	t.Unlisted = s.pipe.board.each(l.spoken)
 	l.silent()
@@ -97,6 +104,7 @@ type tagList struct {
 	expected windowing.Config
 	most     int // 0: all
 	steps    remedies
+	quietMS  map[reading.Series]int64 // of sensors that fell silent, by series without device; those that the board knows are taken out
 
 	exact map[reading.Series]int // of the points of one series, without lifecycle
 	open  []int                  // the other points
@@ -114,7 +122,8 @@ type judged struct {
 	state  TagState
 	why    string
 	point  *reading.Point // nil: of an earlier configuration
-	posted *posted        // nil: it has not spoken
+	posted *posted        // nil: it has not spoken, or so long ago that only its silence is known
+	ageMS  int64          // of such a one; else 0
 }
 
 func newTagList(nowNS int64, points []reading.Point, expected windowing.Config, most int) *tagList {
@@ -176,6 +185,9 @@ func (l *tagList) spoken(p *posted) {
 	case p.last.Stamp.Flags != 0:
 		j.state, j.why = TagUncertain, strings.Join(p.last.Stamp.Flags.Names(), " ")
 	}
+	bare := s
+	bare.Device = ""
+	delete(l.quietMS, bare)
 	x := l.expected.Expectation(s)
 	j.quiet(l.age(p), x.EveryMS, x.AlarmAfterMS)
 	l.add(j)
@@ -184,8 +196,12 @@ func (l *tagList) spoken(p *posted) {
 // age is how long ago the tag's last reading arrived.
 func (l *tagList) age(p *posted) int64 { return (l.nowNS - p.last.IngestNS) / 1e6 }
 
-// silent takes in the points from which nothing has come.
+// silent takes in the sensors of which only their silence is known, and the points
+// from which nothing has come.
 func (l *tagList) silent() {
+	for s, ms := range l.quietMS {
+		l.add(judged{series: s, state: TagSilent, why: "longer than its alarm_after, since before the gateway started", point: l.point(s), ageMS: ms})
+	}
 	for i := range l.points {
 		if l.heard[i] {
 			continue
@@ -240,6 +256,9 @@ func (l *tagList) write(j *judged) Tag {
 	if p := j.posted; p != nil {
 		shown, age := history.Show(&p.last, p.verdict), l.age(p)
 		t.Unit, t.AgeMS, t.Readings, t.Last = p.last.Unit, &age, p.count, &shown
+	}
+	if j.ageMS > 0 {
+		t.AgeMS = &j.ageMS
 	}
 	if pt := j.point; pt != nil {
 		t.Address, t.Path, t.Unit = pt.Address, pt.Path, cmp.Or(t.Unit, pt.Unit)

@@ -89,6 +89,16 @@ func (e *Engine) Open(fn func(feature FeatureID, asset, lifecycle, sensor string
 	}
 }
 
+// Silent calls fn with every sensor that has fallen silent: the input that brought its
+// latest reading, its name, and for how long nothing has come by gateway time.
+func (e *Engine) Silent(fn func(input, asset, lifecycle, sensor string, quietMS int64)) {
+	for _, s := range e.sensorList {
+		if s.silent {
+			fn(s.input.name, s.name.asset, s.name.lifecycle, s.name.sensor, e.now-s.seen)
+		}
+	}
+}
+
 // Digest is what the journal keeps of a step's emissions (law 2).
 func (o *Output) Digest() [8]byte {
 	h := sha256.New()

@@ -2,6 +2,7 @@ package windowing_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -321,7 +322,19 @@ func TestSilence(t *testing.T) {
 	b.tick(10.001)
 	b.tick(12)
 	b.want("silent s for 10.001")
+	silent := func() (list []string) {
+		b.e.Silent(func(input, asset, lifecycle, sensor string, quietMS int64) {
+			list = append(list, fmt.Sprint(input, asset, lifecycle, sensor, " for ", quietMS))
+		})
+		return list
+	}
+	if got := silent(); !slices.Equal(got, []string{"As for 12000"}) {
+		t.Errorf("silent: %q", got)
+	}
 	b.say(at(2, 1))
+	if got := silent(); len(got) > 0 {
+		t.Errorf("silent: %q", got)
+	}
 	b.want("resumed s")
 	b.tick(40) // the input has been silent for as long
 	b.want()
