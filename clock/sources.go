@@ -10,7 +10,7 @@ import (
 // sources is what is known of the clocks of everything that sends.
 type sources struct {
 	mu      sync.Mutex
-	streams map[reading.Tag]*stream
+	streams reading.ByTag[*stream]
 	clocks  map[sourceKey]*sourceClock
 	servers map[string]*serverClock // by input
 	segment uint64
@@ -25,13 +25,13 @@ const (
 
 func newSources() *sources {
 	return &sources{
-		streams: make(map[reading.Tag]*stream), clocks: make(map[sourceKey]*sourceClock), servers: make(map[string]*serverClock),
+		clocks: make(map[sourceKey]*sourceClock), servers: make(map[string]*serverClock),
 	}
 }
 
 // stream returns the history of a series, making one if it is new.
 func (s *sources) stream(tag reading.Tag, boot, dCap int64) *stream {
-	if st, ok := s.streams[tag]; ok {
+	if st := s.streams.Get(tag); st != nil {
 		st.seenNS, st.source.seenNS, st.source.dCap = max(st.seenNS, boot), max(st.source.seenNS, boot), dCap
 		return st
 	}
@@ -45,7 +45,7 @@ func (s *sources) stream(tag reading.Tag, boot, dCap int64) *stream {
 	}
 	c.seenNS, c.dCap = max(c.seenNS, boot), dCap
 	st := &stream{source: c, lastNS: reading.NoTime, seenNS: boot}
-	s.streams[tag] = st
+	s.streams.Set(tag, st)
 	return st
 }
 
@@ -56,9 +56,9 @@ func (s *sources) sweep(boot int64) {
 		return
 	}
 	s.sweptNS = boot
-	for tag, st := range s.streams {
+	for tag, st := range s.streams.All() {
 		if boot-st.seenNS > forgetAfter {
-			delete(s.streams, tag)
+			s.streams.Delete(tag)
 		}
 	}
 	for key, c := range s.clocks {

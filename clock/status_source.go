@@ -46,7 +46,7 @@ type tags struct {
 // tags counts the series of every source.
 func (s *sources) tags() map[*sourceClock]tags {
 	all := make(map[*sourceClock]tags, len(s.clocks))
-	for _, st := range s.streams {
+	for _, st := range s.streams.All() {
 		t := all[st.source]
 		t.count++
 		if r := st.waits(); r != reading.OK {

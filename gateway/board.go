@@ -13,8 +13,8 @@ import (
 // took it, which is a moment before it is on disk.
 type board struct {
 	mu    sync.Mutex
-	rows  map[reading.Tag]*posted // under mu
-	extra uint64                  // under mu; readings of series that had no room
+	rows  reading.ByTag[*posted] // under mu
+	extra uint64                 // under mu; readings of series that had no room
 }
 
 // posted is what the board shows of a series.
@@ -27,7 +27,7 @@ type posted struct {
 // boardMax bounds the series that are shown; each takes some 300 bytes.
 const boardMax = 50_000
 
-func newBoard() *board { return &board{rows: map[reading.Tag]*posted{}} }
+func newBoard() *board { return &board{} }
 
 // note takes what became of a batch's readings.
 func (b *board) note(rs []reading.Reading, outcomes []windowing.Outcome) {
@@ -46,10 +46,10 @@ func (b *board) note(rs []reading.Reading, outcomes []windowing.Outcome) {
 // row returns the series' row, nil if there is no room for another. The lock is
 // held.
 func (b *board) row(tag reading.Tag) *posted {
-	row := b.rows[tag]
-	if row == nil && len(b.rows) < boardMax {
+	row := b.rows.Get(tag)
+	if row == nil && b.rows.Len() < boardMax {
 		row = &posted{}
-		b.rows[tag] = row
+		b.rows.Set(tag, row)
 	}
 	return row
 }
@@ -83,7 +83,7 @@ func (b *board) restore(store *buffer.Store, seq uint64) error {
 func (b *board) each(fn func(*posted)) (extra uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, row := range b.rows {
+	for _, row := range b.rows.All() {
 		fn(row)
 	}
 	return b.extra

@@ -31,6 +31,31 @@ func (t *table[K]) reset() {
 	t.keys = t.keys[:0]
 }
 
+// tagTable is a table of tags. refs, by a tag's number, is right where the key there is
+// the tag, so that nothing need be cleared between two blocks.
+type tagTable struct {
+	refs []uint32
+	keys []Tag
+}
+
+func (t *tagTable) ref(k Tag) uint32 {
+	for int(k.number) >= len(t.refs) {
+		t.refs = append(t.refs, 0)
+	}
+	i := t.refs[k.number]
+	if int(i) >= len(t.keys) || t.keys[i] != k {
+		i = uint32(len(t.keys))
+		t.refs[k.number] = i
+		t.keys = append(t.keys, k)
+	}
+	return i
+}
+
+func (t *tagTable) reset() {
+	clear(t.keys)
+	t.keys = t.keys[:0]
+}
+
 // Fields that have a string table each: those of a Series, and the rest (units,
 // texts, names in marks).
 const (
@@ -57,7 +82,7 @@ type encoder struct {
 	strings [fields]table[string]
 	clocks  table[ClockSegment]
 	sources table[SourceSegment]
-	tags    table[Tag]
+	tags    tagTable
 	forms   table[formRefs]
 	index   table[lineRefs]
 

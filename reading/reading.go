@@ -1,10 +1,6 @@
 package reading
 
-import (
-	"math"
-	"unicode/utf8"
-	"unique"
-)
+import "math"
 
 // NoTime is the absence of a time, in whichever unit the field has.
 const NoTime int64 = math.MinInt64
@@ -26,31 +22,6 @@ func (s Series) Sender() string {
 		return s.Device
 	}
 	return s.Asset
-}
-
-// Tag is an interned Series: two tags are equal exactly when their series are,
-// compare at the cost of a pointer, and vanish with their last user. Make one
-// with MakeTag and keep it where the same series comes again.
-type Tag = unique.Handle[Series]
-
-// MakeTag interns s. Names that are no UTF-8, which JSON could not tell apart, are
-// taken to be Latin-1, as of a device from before Unicode.
-func MakeTag(s Series) Tag {
-	for _, name := range []*string{&s.Input, &s.Asset, &s.Device, &s.Lifecycle, &s.Sensor} {
-		if !utf8.ValidString(*name) {
-			*name = latin1(*name)
-		}
-	}
-	return unique.Make(s)
-}
-
-// latin1 returns bytes of ISO 8859-1, whose values are those of their runes.
-func latin1(s string) string {
-	runes := make([]rune, len(s))
-	for i := range len(s) {
-		runes[i] = rune(s[i])
-	}
-	return string(runes)
 }
 
 // Delivery flags say how a reading came, which decides what it may prove.
@@ -108,10 +79,11 @@ type Reading struct {
 	Seq    uint64
 	HasSeq bool
 
+	Delivery Delivery
+
 	Source   SourceTime // as the device stamped it
 	ServerNS int64      // the server's timestamp, or NoTime
 	IngestNS int64      // the gateway's wall clock at arrival, in the epoch of Stamp.Clock
-	Delivery Delivery
 
 	Stamp Stamp // the zero Stamp is unjudged
 }

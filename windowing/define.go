@@ -39,7 +39,7 @@ func (e *Engine) configure(c *Config) {
 	old := e.features
 	e.config, e.encoded = *c, AppendConfig(nil, c)
 	e.features, e.disabled = nil, nil
-	clear(e.routes)
+	e.routes.Clear()
 	var fresh []*feature
 	for i := range c.Features {
 		def := c.Features[i]

@@ -51,7 +51,7 @@ type Engine struct {
 	wall  int64              // of the batch
 	clock reading.ClockState // likewise
 
-	routes     map[reading.Tag]*route
+	routes     reading.ByTag[*route]
 	sensors    map[keyName]*sensor
 	sensorList []*sensor
 	inputs     map[string]*input
@@ -85,8 +85,8 @@ func New(c Config) (*Engine, error) {
 func empty() *Engine {
 	return &Engine{
 		now: reading.NoTime, tidyAt: reading.NoTime,
-		routes: make(map[reading.Tag]*route), sensors: make(map[keyName]*sensor),
-		inputs: make(map[string]*input), names: make(map[keyName]*named),
+		sensors: make(map[keyName]*sensor),
+		inputs:  make(map[string]*input), names: make(map[keyName]*named),
 	}
 }
 

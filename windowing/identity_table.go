@@ -13,8 +13,8 @@ import (
 type idTable struct {
 	rest  *packed // nil before the first
 	run   []uint64
-	fresh [16]uint64
 	n     uint8 // of fresh
+	fresh [16]uint64
 }
 
 // minRun is the longest run of a small table; in large ones it is a 64th of the

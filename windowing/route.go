@@ -10,15 +10,15 @@ import (
 // route is where the readings of one series go. It is derived from the state and
 // found by the reading's tag, so that a reading costs one small map look-up.
 type route struct {
-	series    reading.Series
-	inputHash uint64
 	input     *input
 	sensor    *sensor
-	identity  bool
-	selected  bool // by any feature
-	retention retention
 	ends      []routeEnd
+	inputHash uint64
+	identity  bool
+	selected  bool        // by any feature
 	room      [1]routeEnd // for the ends, mostly enough
+	retention retention
+	series    reading.Series
 }
 
 // routeEnd is one feature that a series concerns: as part of a partition, and if
@@ -33,23 +33,24 @@ type routeEnd struct {
 
 // sensor is what is known of a sensor across features: asset, lifecycle, sensor.
 type sensor struct {
-	name   keyName
-	ids    idSet
-	keys   []*key   // that its readings go to
-	input  *input   // that brought its latest reading
-	inputs []*input // that have brought any
-
-	every    int64 // expect_every, 0 if not configured
-	alarm    int64 // alarm_after, 0: silence is no matter
-	seen     int64 // gateway time of its latest sign of life
-	returned int64 // gateway time from which its input spoke again, when both had been silent
-	lastMS   int64 // highest event time of an accepted reading
+	// What every reading needs stands together.
+	silent bool
+	armed  bool   // in Engine.alarms
+	quiet  bool   // in the input's quiet list
+	input  *input // that brought its latest reading
+	alarm  int64  // alarm_after, 0: silence is no matter
+	seen   int64  // gateway time of its latest sign of life
+	lastMS int64  // highest event time of an accepted reading
 	// newestNS is the highest source time among the remembered readings.
 	newestNS int64
-	silent   bool
-	armed    bool // in Engine.alarms
-	quiet    bool // in the input's quiet list
-	serial   int  // place in Engine.sensorList, while a snapshot is written
+	ids      idSet
+
+	name     keyName
+	keys     []*key   // that its readings go to
+	inputs   []*input // that have brought any
+	every    int64    // expect_every, 0 if not configured
+	returned int64    // gateway time from which its input spoke again, when both had been silent
+	serial   int      // place in Engine.sensorList, while a snapshot is written
 }
 
 // input is a source of readings as a whole.
@@ -61,7 +62,7 @@ type input struct {
 }
 
 func (e *Engine) route(tag reading.Tag) *route {
-	if r := e.routes[tag]; r != nil {
+	if r := e.routes.Get(tag); r != nil {
 		return r
 	}
 	s := tag.Value()
@@ -80,7 +81,7 @@ func (e *Engine) route(tag reading.Tag) *route {
 		r.selected = r.selected || end.selected
 	}
 	r.retention = e.retention(r.ends)
-	e.routes[tag] = r
+	e.routes.Set(tag, r)
 	return r
 }
 
@@ -116,9 +117,9 @@ func gcd(a, b int64) int64 {
 }
 
 // partition returns the end's partition, anew if it was forgotten.
-func (n *routeEnd) partition(s reading.Series) *partition {
+func (n *routeEnd) partition(s *reading.Series) *partition {
 	if n.p.removed {
-		n.p = n.f.partition(n.f.partitionKey(s))
+		n.p = n.f.partition(n.f.partitionKey(*s))
 		n.fed = false
 	}
 	return n.p

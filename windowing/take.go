@@ -53,7 +53,7 @@ func (rt *route) hear(e *Engine) {
 	e.alive(rt.input)
 	e.speaks(rt.sensor, rt.input)
 	for i := range rt.ends {
-		p := rt.ends[i].partition(rt.series)
+		p := rt.ends[i].partition(&rt.series)
 		if rt.series.Device != p.via {
 			p.via = rt.series.Device
 		}

@@ -26,10 +26,10 @@ type named struct {
 // key is one feature's state for one asset, lifecycle and sensor or group.
 type key struct {
 	feature *feature
-	name    *named
 	comb    *combiner
+	cur     *window // the one that took the latest reading
+	name    *named
 	windows []*window    // open ones, by start
-	cur     *window      // the one that took the latest reading
 	seq     sequence     // if the feature keeps readings
 	feeders []*partition // scope input with hold: the partitions that have fed it
 	sensor  *sensor      // nil for a group
