@@ -303,6 +303,89 @@ func TestRestartWithinABootResumes(t *testing.T) {
 	})
 }
 
+// K5: a start that takes long, because a store recovers, sees a step at whatever
+// point of it the wall clock is set, and tells it once.
+func TestAStepWhileAStartRecovers(t *testing.T) {
+	for _, c := range []struct {
+		when      string
+		step      int // before this of three looks at the clock; the second is Restore's
+		rebooted  bool
+		state     reading.ClockState
+		newEpochs uint32
+	}{
+		{"before restoring", 0, false, reading.ClockDisrupted, 1},
+		{"seen by restoring", 1, false, reading.ClockDisrupted, 1},
+		{"after restoring", 2, false, reading.ClockDisrupted, 1},
+		{"before restoring, another boot", 0, true, reading.ClockUnknown, 1},
+		{"seen by restoring, another boot", 1, true, reading.ClockUnknown, 1},
+		{"after restoring, another boot", 2, true, reading.ClockDisrupted, 2}, // the boot's own, and the step's
+	} {
+		t.Run(c.when, func(t *testing.T) {
+			run(t, four, func(t *testing.T, w *world, running *clock.Clock) {
+				time.Sleep(time.Minute)
+				w.step(time.Millisecond * 10)
+				time.Sleep(time.Minute)
+				stored, before := running.Persist(), running.Now()
+				if c.rebooted {
+					w.bootID++
+				}
+				var told []clock.Event
+				again := clock.NewOn(four(w), clock.Options{Log: zerolog.Nop(), OnEvent: func(e clock.Event) { told = append(told, e) }}, w.device())
+				looks := []func(){
+					func() { again.Now() },
+					func() {
+						if err := again.Restore(stored); err != nil {
+							t.Fatal(err)
+						}
+						again.ResumeGateway(before.GatewayMS)
+					},
+					func() { again.Now() },
+				}
+				for i, look := range looks {
+					if i == c.step {
+						w.step(100 * time.Millisecond)
+					}
+					look()
+					time.Sleep(time.Second)
+				}
+				wantState(t, again, c.state)
+				now := again.Now()
+				if now.BoundNS != -1 || now.Segment.Epoch != before.Segment.Epoch+c.newEpochs || now.GatewayMS < before.GatewayMS {
+					t.Errorf("bound %d, %d epochs on, gateway time %d after %d", now.BoundNS, now.Segment.Epoch-before.Segment.Epoch, now.GatewayMS, before.GatewayMS)
+				}
+				r := live(again, w, "t1", 0)
+				if again.JudgeReading(&r, clock.InputPolicy{}); r.Stamp.Disposition != reading.Pending || r.Stamp.WatermarkMS != reading.NoTime {
+					t.Errorf("after the step: %v, watermark %d", r.Stamp.Disposition, r.Stamp.WatermarkMS)
+				}
+
+				ctx, cancel := timeout(t, time.Minute)
+				defer cancel()
+				if err := again.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				wantState(t, again, reading.ClockSynchronized)
+				inBound(t, w, again)
+				r.Delivery |= reading.Rejudged
+				if again.JudgeReading(&r, clock.InputPolicy{}); r.Stamp.Disposition != reading.Flag && r.Stamp.Disposition != reading.Accept {
+					t.Errorf("judged again: %v %v", r.Stamp.Disposition, r.Stamp.Reason)
+				}
+				steps := 0
+				for _, e := range told {
+					if e.Step == "STEP_UNEXPLAINED" {
+						steps++
+						if e.Epoch <= before.Segment.Epoch {
+							t.Errorf("a step into epoch %d was told, after epoch %d", e.Epoch, before.Segment.Epoch)
+						}
+					}
+				}
+				if want := c.state == reading.ClockDisrupted; (steps == 1) != want {
+					t.Errorf("%d steps were told: %+v", steps, told)
+				}
+			})
+		})
+	}
+}
+
 // K4: RATE doubles the interval, DENY ends the server.
 func TestKissCodes(t *testing.T) {
 	run(t, func(w *world) clock.Config {

@@ -75,26 +75,28 @@ func (c *Clock) steppedLocked(ch change) {
 		}
 		t = c.m.onStep(ev, ch.dNS, boot)
 		t.from = before
-		c.epochs.begin(c.epochs.now.Boot, c.seen)
-		c.certifyStepLocked(ev, before)
-		c.log.Warn().Stringer("step", ev).Int64("step_ns", ch.dNS).Uint32("epoch", c.epochs.now.Epoch).Msg("the wall clock was set")
-		c.tell(Event{Kind: EventClock, Step: ev.String(), StepNS: ch.dNS})
-		if ev == stepExplained {
-			c.epochs.unsettle()
-			c.settleEpochsLocked()
-		}
+		c.beginEpochLocked(ev, ch.dNS, before)
 	}
 	c.showLocked(gatewayOfs)
 	c.announceLocked(t, ev.String())
 	c.pollSoon()
 }
 
-// certifyStepLocked lets the selection that explains a step vouch for what came
-// before: a clock that becomes trusted by being set right is asked at once about the
-// readings that waited for it.
-func (c *Clock) certifyStepLocked(ev stepEvent, before reading.ClockState) {
-	if ev == stepExplained && c.m.State.Trusted() {
+// beginEpochLocked begins the epoch that a step of the wall clock opens and puts the
+// step into the records; before is the state that it met. The selection that explains
+// a step vouches for what came before: a clock that becomes trusted by being set right
+// is asked at once about the readings that waited for it.
+func (c *Clock) beginEpochLocked(ev stepEvent, dNS int64, before reading.ClockState) {
+	c.epochs.begin(c.epochs.now.Boot, c.seen)
+	explained := ev == stepExplained
+	if explained && c.m.State.Trusted() {
 		c.epochs.certify(c.m.Held, !before.Trusted())
+	}
+	c.log.Warn().Stringer("step", ev).Int64("step_ns", dNS).Uint32("epoch", c.epochs.now.Epoch).Msg("the wall clock was set")
+	c.tell(Event{Kind: EventClock, Step: ev.String(), StepNS: dNS})
+	if explained {
+		c.epochs.unsettle()
+		c.settleEpochsLocked()
 	}
 }
 

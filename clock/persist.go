@@ -47,8 +47,9 @@ func (c *Clock) Persist() []byte {
 // Restore brings back what Persist returned. Within the same boot and without a
 // step in between the clock goes on in holdover; after a step it is judged as
 // the running clock would have judged it; after a reboot it starts unknown with
-// its epochs, certificates and time floor. It is called before Run, at most
-// once. On an error nothing has changed.
+// its epochs, certificates and time floor. A step that was seen since New is one of
+// those: nothing was judged in the epoch that it ended. It is called before Run, at
+// most once. On an error nothing has changed.
 func (c *Clock) Restore(b []byte) error {
 	var p persisted
 	if err := json.Unmarshal(b, &p); err != nil {
@@ -60,6 +61,7 @@ func (c *Clock) Restore(b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = c.look()
+	c.m, c.early = machine{}, nil
 	boot := c.epochs.now.Boot
 	c.segment = p.Segment
 	c.floor, c.leap.atNS = p.Floor, p.LeapAtNS
@@ -84,12 +86,7 @@ func (c *Clock) resumeLocked(p persisted, dNS int64) {
 	if ev := ch.event(); ev.newEpoch() {
 		before := c.m.State
 		c.m.onStep(ev, dNS, c.seen.bootNS)
-		c.epochs.begin(p.Boot, c.seen)
-		c.certifyStepLocked(ev, before)
-		if ev == stepExplained {
-			c.epochs.unsettle()
-			c.settleEpochsLocked()
-		}
+		c.beginEpochLocked(ev, dNS, before)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestEventsBeforeRunAreKept(t *testing.T) {
 		if err := again.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if len(got) == 0 || got[0].Kind != clock.EventEpochCorrection || max(got[0].CorrectionNS+800e6, -got[0].CorrectionNS-800e6) > 1e6 {
+		if len(got) < 2 || got[0].Step != "STEP_EXPLAINED" || got[1].Kind != clock.EventEpochCorrection || max(got[1].CorrectionNS+800e6, -got[1].CorrectionNS-800e6) > 1e6 {
 			t.Errorf("told by Run: %+v", got)
 		}
 	})
