@@ -105,6 +105,10 @@ var habits = []habit{
 	{"no logger but the injected one", func(f string) bool { return !in("gateway/sim")(f) && !in("test")(f) },
 		[]string{"log.*", "log/slog.*", "github.com/rs/zerolog/log.*"}, nil,
 		"a global logger cannot be silenced, tested or told apart"},
+	{"aligned atomics", func(string) bool { return true },
+		[]string{"sync/atomic.AddInt64", "sync/atomic.AddUint64", "sync/atomic.LoadInt64", "sync/atomic.LoadUint64", "sync/atomic.StoreInt64", "sync/atomic.StoreUint64",
+			"sync/atomic.SwapInt64", "sync/atomic.SwapUint64", "sync/atomic.CompareAndSwapInt64", "sync/atomic.CompareAndSwapUint64"}, nil,
+		"on ARMv7 a field of 64 bits may lie where an atomic must not touch it; the compiler aligns atomic.Int64 and atomic.Uint64"},
 }
 
 func in(dir string) func(string) bool {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync/atomic"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
@@ -88,7 +87,7 @@ func (b *Broker) Run(ctx context.Context) error {
 // that goes first would publish their wills.
 func (b *Broker) seeOff() {
 	const patience, glance = 250 * time.Millisecond, 5 * time.Millisecond
-	for waited := time.Duration(0); waited < patience && atomic.LoadInt64(&b.server.Info.ClientsConnected) > 0; waited += glance {
+	for waited := time.Duration(0); waited < patience && b.server.Info.Clone().ClientsConnected > 0; waited += glance {
 		time.Sleep(glance)
 	}
 }
