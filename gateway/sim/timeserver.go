@@ -17,6 +17,8 @@ type TimeServer struct {
 	DriftPPB int64         // growth of the offset, parts per billion
 	Loss     float64       // share of queries that get no answer, 0 to 1
 	Seed     uint64        // decides which queries are lost
+	// Dispersion is how far off it says that its clock may be; less than 1 ms is 1 ms.
+	Dispersion time.Duration
 
 	conn net.PacketConn
 	now  func() time.Time
@@ -59,20 +61,20 @@ func (s *TimeServer) Run(ctx context.Context) error {
 		now := s.now()
 		drift := time.Duration(float64(now.Sub(born)) * float64(s.DriftPPB) / 1e9)
 		// A client that went away is no fault of the server.
-		_, _ = s.conn.WriteTo(answer(query[:n], s.Stratum, now.Add(s.Offset+drift)), from)
+		_, _ = s.conn.WriteTo(answer(query[:n], s.Stratum, max(s.Dispersion, time.Millisecond), now.Add(s.Offset+drift)), from)
 	}
 }
 
 // ntpHeader is the length of a packet without extensions (RFC 5905 §7.3).
 const ntpHeader = 48
 
-// answer replies to a query with the server's clock at now.
-func answer(query []byte, stratum uint8, now time.Time) []byte {
+// answer replies to a query with the server's clock at now, which may be off by
+// dispersion.
+func answer(query []byte, stratum uint8, dispersion time.Duration, now time.Time) []byte {
 	const (
 		serverMode    = 4
 		precision     = 0xec // 2^-20 s, about a microsecond, as a signed byte
 		rootDelay     = 66   // 1 ms in 16.16 fixed point
-		rootDispers   = 66
 		sinceLastSync = 30 * time.Second
 	)
 	p := make([]byte, ntpHeader)
@@ -81,7 +83,7 @@ func answer(query []byte, stratum uint8, now time.Time) []byte {
 	p[2] = query[2]
 	p[3] = precision
 	binary.BigEndian.PutUint32(p[4:], rootDelay)
-	binary.BigEndian.PutUint32(p[8:], rootDispers)
+	binary.BigEndian.PutUint32(p[8:], uint32(dispersion<<16/time.Second))
 	copy(p[12:], reference(stratum))
 	binary.BigEndian.PutUint64(p[16:], ntpTime(now.Add(-sinceLastSync)))
 	copy(p[24:32], query[40:48])

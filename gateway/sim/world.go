@@ -36,6 +36,12 @@ type World struct {
 	hush   sync.Once
 }
 
+// dispersion is what the servers say of their clocks. They are as good as one that is
+// fetched over the Internet, and not better: on a machine that is busy the way to them
+// and back takes tens of milliseconds more in one direction than in the other, which
+// servers that claimed a millisecond would have to disagree over.
+const dispersion = 50 * time.Millisecond
+
 // liarOffset is far beyond what four servers that agree to a millisecond allow.
 const liarOffset = 7 * time.Second
 
@@ -55,10 +61,10 @@ func New(cfg Config) (*World, error) {
 		return nil, err
 	}
 	w := &World{Broker: broker, Controller: controller, cfg: cfg, hushed: make(chan struct{}), times: []*TimeServer{
-		{Stratum: 1, Seed: cfg.Seed},
-		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 20, Loss: 0.05, Seed: cfg.Seed},
-		{Stratum: 2, Offset: liarOffset, Seed: cfg.Seed},
-		{Stratum: 3, Offset: -400 * time.Microsecond, DriftPPB: -30, Seed: cfg.Seed},
+		{Stratum: 1, Seed: cfg.Seed, Dispersion: dispersion},
+		{Stratum: 2, Offset: 300 * time.Microsecond, DriftPPB: 20, Loss: 0.05, Seed: cfg.Seed, Dispersion: dispersion},
+		{Stratum: 2, Offset: liarOffset, Seed: cfg.Seed, Dispersion: dispersion},
+		{Stratum: 3, Offset: -400 * time.Microsecond, DriftPPB: -30, Seed: cfg.Seed, Dispersion: dispersion},
 	}}
 	for i, s := range w.times {
 		if err := s.Listen(cfg.Now); err != nil {

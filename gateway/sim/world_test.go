@@ -126,6 +126,11 @@ func TestTimeServer(t *testing.T) {
 			t.Errorf("offset %v", off)
 		}
 	}))
+	t.Run("Dispersion", f(sim.TimeServer{Stratum: 2, Dispersion: 50 * time.Millisecond}, func(t *testing.T, addr string) {
+		if d := query(t, addr).RootDispersion; d < 49*time.Millisecond || d > 50*time.Millisecond {
+			t.Errorf("dispersion %v", d)
+		}
+	}))
 	t.Run("Drift", f(sim.TimeServer{Stratum: 2, DriftPPB: 1e9}, func(t *testing.T, addr string) {
 		before := query(t, addr).ClockOffset
 		time.Sleep(200 * time.Millisecond)
