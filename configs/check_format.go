@@ -41,6 +41,7 @@ func (c *checker) format(p string, s *Subscribe) {
 	case FormatSenML:
 		never("SenML says this itself", "time", "id", "seq", "quality", "value.path", "value.unit.path")
 	case FormatSparkplug:
+		never("Sparkplug says itself what is compressed", "gzip")
 		never("Sparkplug says this itself", "time", "id", "seq", "quality", "value.path", "value.unit.path")
 		if s.Share != "" {
 			c.fault(p+".share", "", "Sparkplug data are understood by the births before them, and a shared subscription gives those to one gateway and these to another; take share away")

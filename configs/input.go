@@ -145,7 +145,9 @@ type Subscribe struct {
 	QoS    int    `yaml:"qos"`   // 0 to 2; only 1 and 2 are kept by the broker until we have them
 	Share  string `yaml:"share"` // group of a shared subscription; empty: not shared
 	Format Format `yaml:"format"`
-	CSV    CSV    `yaml:"csv"`
+	// Gzip: payloads that begin as gzip are unpacked.
+	Gzip bool `yaml:"gzip"`
+	CSV  CSV  `yaml:"csv"`
 	// Waveform, if not nil: values are arrays of samples.
 	Waveform *Waveform `yaml:"waveform"`
 	// Each is the path of an array of readings; "@this" where the payload is the

@@ -90,7 +90,7 @@ var formats = map[configs.Format]mqtt.Format{
 
 func subscription(s *configs.Subscribe) mqtt.Subscription {
 	out := mqtt.Subscription{
-		Topic: s.Topic, Share: s.Share, QoS: byte(s.QoS), Format: formats[s.Format], Each: s.Each, Columns: s.CSV.Columns,
+		Topic: s.Topic, Share: s.Share, QoS: byte(s.QoS), Format: formats[s.Format], Gzip: s.Gzip, Each: s.Each, Columns: s.CSV.Columns,
 		TimePath: s.Time.Path, TimeUnit: s.Time.Unit, IDPath: s.ID.Path, SeqPath: s.Seq.Path,
 		QualityPath: s.Quality.Path, QualityMap: s.Quality.Map,
 		Asset: origin(s.Asset), Device: origin(s.Device), Lifecycle: origin(s.Lifecycle), Sensor: origin(s.Sensor),

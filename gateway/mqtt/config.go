@@ -94,6 +94,7 @@ type Subscription struct {
 	QoS   byte
 
 	Format    Format
+	Gzip      bool     // payloads that begin as gzip are unpacked; MaxPayload bounds what comes out
 	Columns   []string // of CSV, in order; nil: the first line of each payload names them
 	Separator rune     // of CSV; 0 is a comma
 	Waveform  *Waveform

@@ -39,6 +39,7 @@ type Decoder struct {
 	router *router
 	zone   *time.Location // of times that name none; nil: UTC
 	units  recent[string, string]
+	unpack unpacker
 
 	boundNS int64 // of the clock at the last message
 	bound   reading.Bound
@@ -52,6 +53,7 @@ type Decoder struct {
 	enclosed bool
 	rejected int
 	delivery reading.Delivery
+	body     []byte // the payload, unpacked
 	raw      string // of the element at hand
 
 	// Of the element at hand.
@@ -79,7 +81,7 @@ func NewDecoder(cfg Config) (*Decoder, error) {
 	for _, s := range r.subs {
 		n = max(n, fixedSlots+len(s.Sensors))
 	}
-	return &Decoder{zone: cfg.Zone, router: r, boundNS: -1, units: recent[string, string]{max: maxUnits},
+	return &Decoder{zone: cfg.Zone, unpack: unpacker{limit: cfg.MaxPayload}, router: r, boundNS: -1, units: recent[string, string]{max: maxUnits},
 		slots: make([]field, n), around: make([]field, metaSlots+1)}, nil
 }
 
@@ -92,7 +94,7 @@ func (d *Decoder) Decode(m *Message, out *reading.Parcel, spill func()) {
 	if m.At.BoundNS != d.boundNS {
 		d.boundNS, d.bound = m.At.BoundNS, reading.MakeBound(m.At.BoundNS)
 	}
-	d.raw = view(m.Payload)
+	d.body, d.raw = m.Payload, view(m.Payload)
 	d.base = reading.Reading{
 		Source: noTime, ServerNS: reading.NoTime, IngestNS: m.At.WallNS,
 		Stamp: reading.Stamp{IngestBound: d.bound, Clock: m.At.Segment},
@@ -119,11 +121,28 @@ func (d *Decoder) Decode(m *Message, out *reading.Parcel, spill func()) {
 	case len(d.raw) == 0:
 		d.malformed("empty_payload", "the payload is empty, as when a retained message is deleted")
 	default:
-		d.route.sub.format.read(d)
+		d.read()
 	}
-	d.msg, d.out, d.spill, d.raw = nil, nil, nil, ""
+	d.msg, d.out, d.spill, d.body, d.raw = nil, nil, nil, nil, ""
 	clear(d.slots)
 	clear(d.around)
+}
+
+// read reads the payload of a subscription's message.
+func (d *Decoder) read() {
+	sub := d.route.sub
+	if isGzip(d.body) && sub.Format != Sparkplug { // which begins otherwise, and packs in its own way
+		if !sub.Gzip {
+			d.malformed("compressed", "the payload is gzip; set gzip: true for this topic")
+			return
+		}
+		body, ok := d.unpacked(d.unpack.unGzip(d.body))
+		if !ok {
+			return
+		}
+		d.body, d.raw = body, view(body)
+	}
+	sub.format.read(d)
 }
 
 // Memory is what must be written with the readings so far, for the Config of the

@@ -38,6 +38,9 @@ const (
 // known.
 func (s *subscription) declare() error {
 	named := s.Sensor.Given() || s.pattern.names(sensorPart)
+	if s.Gzip && s.Format == Sparkplug {
+		return errors.New("sparkplug says itself what is compressed: take gzip away")
+	}
 	switch s.Format {
 	case Plain:
 		return s.declarePlain(named)

@@ -90,7 +90,16 @@ func (f *sparkplugFormat) read(d *Decoder) {
 	case kind == "":
 		return
 	}
-	p, err := parseSparkplug(d.msg.Payload)
+	p, err := parseSparkplug(d.body)
+	if err == nil && p.compressed {
+		body, ok := d.unpacked(p.unpack(&d.unpack))
+		if !ok {
+			return
+		}
+		if p, err = parseSparkplug(body); err == nil && p.compressed {
+			err = errors.New("what its compressed body holds is compressed once more")
+		}
+	}
 	if err != nil {
 		d.malformed("not_sparkplug", "the payload is no Sparkplug B: "+err.Error())
 		return

@@ -20,7 +20,8 @@ type spPayload struct {
 	seq        uint64
 	hasSeq     bool
 	metrics    []spMetric
-	compressed bool
+	compressed bool   // as Eclipse Tahu does it: body is another payload, packed
+	body       []byte // points into the payload
 }
 
 // spMetric is a metric in it. Slices and texts point into the payload.
@@ -105,16 +106,24 @@ func parseSparkplug(b []byte) (*spPayload, error) {
 			p.seq, p.hasSeq = number%256, true
 		case n == 4 && t == protowire.BytesType:
 			p.compressed = string(bytes) == "SPBV1.0_COMPRESSED"
-		case n == 5 && t == protowire.BytesType: // what Sparkplug does not define
+		case n == 5 && t == protowire.BytesType: // what Sparkplug itself does not define
+			p.body = bytes
 		case n <= 5:
 			return errSparkplug
 		}
 		return nil
 	})
-	if err == nil && p.compressed {
-		err = errors.New("its body is compressed, which is not read; switch the edge node's compression off")
-	}
 	return p, err
+}
+
+// unpack returns the payload that a compressed one holds.
+func (p *spPayload) unpack(u *unpacker) ([]byte, error) {
+	for i := range p.metrics {
+		if m := &p.metrics[i]; m.name == "algorithm" && m.kind == spText && string(m.bytes) == "GZIP" {
+			return u.unGzip(p.body)
+		}
+	}
+	return u.unZlib(p.body) // the default
 }
 
 func parseMetric(b []byte) (m spMetric, err error) {

@@ -212,3 +212,37 @@ func TestSparkplugHostState(t *testing.T) {
 	gw.stop()
 	online(false)
 }
+
+// TestCompressedPayloads: what Node's zlib and the Sparkplug client's way of packing
+// make is read like what is not packed.
+func TestCompressedPayloads(t *testing.T) {
+	begin(t)
+	b := process.NewMosquitto(t)
+	gw := newMember(t, b, "packed", `
+      subscribe:
+        - {topic: "z/{asset}/{sensor}", gzip: true, each: "@this", time: {path: ts, unit: ms}, value: {path: v}}
+        - {topic: "spBv1.0/#", format: sparkplug}`)
+	node := newJSDevice(t, b, "node", nil)
+	var rows []string
+	for n := range 200 {
+		rows = append(rows, fmt.Sprintf(`{"ts":%d,"v":%d}`, time.Now().UnixMilli()-int64(n), n))
+	}
+	array := "[" + strings.Join(rows, ",") + "]"
+	seq := 0
+	birth := &sparkplug{time.Now().UnixMilli(), &seq, []metric{{Name: "level", Type: "Double", Value: 5}}}
+	node.publish(
+		publish{Topic: "z/a/packed", Payload: array, Compress: "GZIP"},
+		publish{Topic: "z/a/plain", Payload: array},
+		publish{Topic: "z/a/wrong", Payload: array, Compress: "DEFLATE"},
+		publish{Topic: "spBv1.0/g/NBIRTH/one", Sparkplug: birth, Compress: "GZIP"},
+		publish{Topic: "spBv1.0/g/NBIRTH/two", Sparkplug: birth, Compress: "DEFLATE"},
+	)
+	process.Eventually(t, 20*time.Second, func() error {
+		st, err := gw.status()
+		if c := st.Inputs[0].Counts; err == nil && (c.Accepted != 402 || c.Malformed != 1) {
+			err = fmt.Errorf("%+v %v", c, st.Inputs[0].Rejects)
+		}
+		return err
+	})
+	gw.stop()
+}
