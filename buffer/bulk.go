@@ -6,20 +6,15 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// bulk fills a new file in transactions of a size that bounds the memory. No commit
-// is synced: the file has no name yet that anybody looks for.
+// bulk fills a new file in transactions of a size that bounds the memory.
 type bulk struct {
-	db       *bolt.DB
-	tx       *bolt.Tx
-	size     int // of what tx holds
-	unsynced int
+	db   *bolt.DB
+	tx   *bolt.Tx
+	size int // of what tx holds
 }
 
-const (
-	bulkBytes = 4 << 20 // that one transaction carries
-	// syncBytes are synced at a time, so that the end is not one long wait for the disk.
-	syncBytes = 64 << 20
-)
+// bulkBytes is how much one transaction carries.
+const bulkBytes = 4 << 20
 
 // fill has fn fill the file path, which is empty.
 func fill(path string, fn func(*bulk) error) error {
@@ -27,7 +22,7 @@ func fill(path string, fn func(*bulk) error) error {
 	if err != nil {
 		return err
 	}
-	db.AllocSize = 1 << 20
+	db.AllocSize = 64 << 10 // beyond what is needed
 	b := &bulk{db: db}
 	if b.tx, err = db.Begin(true); err == nil {
 		err = fn(b)
@@ -46,17 +41,10 @@ func (b *bulk) added(bytes int) (err error) {
 	if b.size += bytes; b.size < bulkBytes {
 		return nil
 	}
-	b.unsynced += b.size
 	b.size = 0
 	if err = b.tx.Commit(); err != nil {
 		b.tx = nil
 		return err
-	}
-	if b.tx = nil; b.unsynced >= syncBytes {
-		b.unsynced = 0
-		if err = b.db.Sync(); err != nil {
-			return err
-		}
 	}
 	b.tx, err = b.db.Begin(true)
 	return err

@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -63,20 +64,21 @@ func copyValues(tmp, path string, f *os.File, progress Progress) error {
 		done, total := int64(0), st.Journal.Bytes+st.Outbox.Bytes+st.Evidence.Bytes
 		return fill(tmp, func(to *bulk) error {
 			return from.ForEach(func(name []byte, b *bolt.Bucket) error {
+				counted := !bytes.Equal(name, bucketCheckpoint) && !bytes.Equal(name, bucketState)
 				if _, err := to.tx.CreateBucket(name); err != nil {
 					return err
 				}
 				return b.ForEach(func(k, v []byte) error {
 					into := to.tx.Bucket(name)
-					into.FillPercent = 0.9 // nothing comes between
+					into.FillPercent = 1 // nothing comes between: four chunks to a page
 					if err := into.Put(k, v); err != nil {
 						return err
 					}
-					bytes := len(k) + len(v) + elementLen
-					if done += int64(bytes); done > total {
-						done = total // checkpoints and named values, of which no sum is kept
+					n := len(k) + len(v) + elementLen
+					if counted {
+						done = min(done+int64(n), total)
 					}
-					return errors.Join(to.added(bytes), progress.at(StepCopying, done, total))
+					return errors.Join(to.added(n), progress.at(StepCopying, done, total))
 				})
 			})
 		})

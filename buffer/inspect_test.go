@@ -178,3 +178,17 @@ func TestCompact(t *testing.T) {
 		t.Errorf("files left behind: %v", files)
 	}
 }
+
+// What is full of long values has four chunks to a page before and after.
+func TestCompactDoesNotGrow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.db")
+	s := open(t, path, opts())
+	for seq := uint64(1); seq <= 100; seq++ {
+		commit(t, s, &buffer.Commit{Block: block(seq, 20_000)})
+	}
+	s.Close()
+	before, after, err := buffer.Compact(path, nil)
+	if err != nil || after > before || after > 100*20_000*12/10 {
+		t.Errorf("%d bytes became %d, %v", before, after, err)
+	}
+}

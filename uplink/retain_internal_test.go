@@ -14,7 +14,7 @@ func TestNewestIsBounded(t *testing.T) {
 		most = max(most, len(n))
 		return kept
 	}
-	const minutes = 5 * newestMax / 1000
+	const minutes = 3 * newestMax / 1000
 	for minute := range int64(minutes) {
 		for i := range 1000 {
 			tell(fmt.Sprint("serial-", minute, "-", i), minute*60_000)
@@ -30,7 +30,7 @@ func TestNewestIsBounded(t *testing.T) {
 	}
 	// Where all are alike some of them go.
 	n = newest{}
-	for i := range 3 * newestMax {
+	for i := range 2 * newestMax {
 		tell(fmt.Sprint("s", i), 0)
 	}
 	if most > newestMax {
