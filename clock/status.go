@@ -96,5 +96,9 @@ func (c *Clock) whyLocked() string {
 	if len(c.servers) == 0 {
 		return "host daemon: " + c.host.view.method.String()
 	}
-	return fmt.Sprintf("%d of %d servers answer", answering, len(c.servers))
+	why := fmt.Sprintf("%d of %d servers answer", answering, len(c.servers))
+	if 2*answering <= len(c.servers) {
+		why += "; are they up, and can UDP port 123 reach them?"
+	}
+	return why
 }

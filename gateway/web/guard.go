@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,17 +32,24 @@ func (s *Server) lets(w http.ResponseWriter, r *http.Request) bool {
 	case r.Method == http.MethodPost && r.URL.Path == "/login":
 		login(w, r, s.token)
 	default:
-		h.Set("WWW-Authenticate", "Bearer")
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = w.Write([]byte(loginForm))
+		askToken(w, "")
 	}
 	return false
 }
 
-const loginForm = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Tidemark</title><link rel="stylesheet" href="/style.css"><main class="login"><h1>Tidemark</h1>
-<form method="post" action="/login"><label for="token">Token of this gateway (web.token)</label>
+// askToken answers with the form that asks for the token, and with what was wrong with
+// the last one.
+func askToken(w http.ResponseWriter, wrong string) {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = fmt.Fprintf(w, loginForm, wrong)
+}
+
+const loginForm = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>Tidemark: token</title><link rel="icon" href="/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/style.css"><main class="login"><h1>Tidemark</h1>
+<form method="post" action="/login"><p class="err" role="alert">%s</p><label for="token">Token of this gateway (web.token)</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <button>Look</button></form></main></html>`
 
@@ -50,7 +58,7 @@ const loginForm = `<!doctype html><html lang="en"><meta charset="utf-8"><meta na
 func login(w http.ResponseWriter, r *http.Request, token []byte) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	if !same([]byte(r.PostFormValue("token")), token) {
-		http.Error(w, "that is not the token of this gateway", http.StatusUnauthorized)
+		askToken(w, "That is not the token of this gateway.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: pass(token), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
@@ -59,7 +67,7 @@ func login(w http.ResponseWriter, r *http.Request, token []byte) {
 
 // knows reports whether the request brings the token.
 func knows(r *http.Request, token []byte) bool {
-	if r.URL.Path == "/style.css" {
+	if r.URL.Path == "/style.css" || r.URL.Path == "/icon.svg" {
 		return true // the form's
 	}
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {

@@ -146,8 +146,8 @@ func TestTokenLetsIn(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w
 	}
-	if w := login("open"); w.Code != 401 || len(w.Result().Cookies()) > 0 {
-		t.Errorf("a wrong login: %d", w.Code)
+	if w := login("open"); w.Code != 401 || len(w.Result().Cookies()) > 0 || !strings.Contains(w.Body.String(), "not the token") || !strings.Contains(w.Body.String(), "<form") {
+		t.Errorf("a wrong login: %d %s", w.Code, w.Body)
 	}
 	w := login("open+sesame")
 	cookies := w.Result().Cookies()

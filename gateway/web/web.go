@@ -12,6 +12,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -94,7 +96,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for said := false; ctx.Err() == nil; {
 		ln, err := net.Listen("tcp", s.listen)
 		if err == nil {
-			s.url.Store("http://" + ln.Addr().String() + "/")
+			s.url.Store("http://" + reachable(ln.Addr()) + "/")
 			s.log.Info().Str("url", s.URL()).Msg("the page and the metrics can be asked for")
 			said = false
 			err = s.serve(ctx, ln)
@@ -113,6 +115,17 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// reachable is an address as a person can type it: one that stands for all of the
+// host's by the host's name.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	name, err := os.Hostname()
+	if !ok || err != nil || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort(name, strconv.Itoa(tcp.Port))
 }
 
 func (s *Server) serve(ctx context.Context, ln net.Listener) error {

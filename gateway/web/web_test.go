@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -112,4 +114,25 @@ type lines chan string
 func (l lines) Write(b []byte) (int, error) {
 	l <- string(b)
 	return len(b), nil
+}
+
+// The address that is told is one that a person can ask for.
+func TestURLNamesAHost(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for listen, want := range map[string]string{"127.0.0.1:0": "127.0.0.1", "0.0.0.0:0": host, "[::]:0": host} {
+		said := make(chan string, 10)
+		s := web.New(listen, &shown{}, []byte("token"), zerolog.New(lines(said)))
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = s.Run(ctx) })
+		<-said
+		if got, err := url.Parse(s.URL()); err != nil || got.Hostname() != want {
+			t.Errorf("%s: %s, %v", listen, s.URL(), err)
+		}
+		cancel()
+		wg.Wait()
+	}
 }

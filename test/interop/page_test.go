@@ -370,6 +370,8 @@ func TestPageKeepsUp(t *testing.T) {
 	stop := pour(t, in)
 	b := newBrowser(t)
 	b.open(url)
+	b.until(`document.querySelectorAll(".more:not([hidden])").length === 2`) // of the windows and the tags
+	b.eval(`document.querySelectorAll(".more:not([hidden])").forEach((b) => b.click())`, nil)
 	b.until(`document.querySelectorAll("#tags tbody tr").length >= 100`)
 	b.eval(`window.views = 0; stream.addEventListener("message", () => window.views++)`, nil)
 	type size struct {

@@ -44,7 +44,7 @@ function drawClock(v) {
   tile("clock", how, bound, local ? "taken unchecked" : state + (servers.length ? ", " + agree + " of " + servers.length + " agree" : ""));
   list("clock", [
     ["State", state + (local ? ", taken as it is (trust: local)" : ""), how],
-    ["Error at most", bound],
+    ["Error at most", c.bound_ns >= 0 ? bound : "not known"],
     ["True time is", c.has_offset ? ms(c.offset_lo_ns / 1e6) + " to " + ms(c.offset_hi_ns / 1e6) + " from this clock" : null],
     ["Servers agreeing", servers.length ? agree + " of " + servers.length : "none is configured"],
     ["This host", c.host_method === "none" ? null : c.host_method],
@@ -75,6 +75,7 @@ function drawTrend(points) {
     text = "Error bound, last 24 hours, now at the right (logarithmic): " + (min === max ? min : min + " to " + max) + " over " + span(over) +
       (known.length < points.length ? "; none for " + span((points.length - known.length) * 60) : "");
   }
+  $("trend").toggleAttribute("hidden", !d);
   fill($("trend"), d ? [svg("path", { d })] : []);
   $("trend").setAttribute("aria-label", text);
   setText($("trend-text"), text);
@@ -133,9 +134,9 @@ function drawResults(v) {
     return [(k.asset || "–") + " / " + k.sensor, num(w ? measured(w.value, k.unit) : "–", "main"), { t: lane(k), c: "line" }, { t: spark(k), c: "line" }, num(cover, share != null && share < .8 ? "warn" : ""),
       num(w ? w.revision : "–"), w ? clock(new Date(w.start_ms).toISOString()) : "–", k.function.replaceAll("_", " "), k.feature];
   });
-  tile("windows", sum(v.features, (f) => f.late) ? "warn" : "ok", sum(v.features, (f) => f.open_windows).toLocaleString("en") + " open",
+  tile("windows", sum(v.features, (f) => f.late) ? "warn" : all.length ? "ok" : "", sum(v.features, (f) => f.open_windows).toLocaleString("en") + " open",
     kinds.waiting + " waiting, " + kinds.provisional + " provisional, " + kinds.corrected + " corrected");
-  tile("results", low != null && low < .8 ? "warn" : "ok", many(told, "value"), low == null ? "coverage not expected" : "coverage at least " + Math.round(100 * low) + " %");
+  tile("results", low != null && low < .8 ? "warn" : told ? "ok" : "", many(told, "value"), !told ? "" : low == null ? "no coverage: expect_every is not set" : "coverage at least " + Math.round(100 * low) + " %");
   table("results", ["Asset / sensor", "#Latest", "Windows, newest right", "Trend", "#Coverage", "#Revision", "Window from", "Statistic", "Feature"], rows, "No reading is in a window yet.");
   if (v.results_unlisted) $("results").tBodies[0].append(el("tr", {}, el("td", { class: "muted", colspan: 9 }, many(v.results_unlisted, "more key") + ": tidemark explain shows each")));
 }
@@ -145,7 +146,7 @@ function drawFeatures(v) {
   const held = (f) => (f.held_by || []).join(", ") || (f.idle || []).map((p) => p + " (idle)").join(", ");
   const on = (v.features || []).filter((f) => f.watermark && f.open_windows), worst = on.length ? on.reduce((a, b) => lag(b) > lag(a) ? b : a) : null;
   const off = (v.features || []).some((f) => f.disabled), stalled = (v.features || []).some((f) => (f.stalled || []).length);
-  tile("marks", off ? "err" : stalled || worst && lag(worst) > 1800 ? "warn" : "ok", worst ? span(lag(worst)) + " behind" : "none yet", worst && held(worst) ? "held by " + held(worst) : "");
+  tile("marks", off ? "err" : !worst ? "" : stalled || worst && lag(worst) > 1800 ? "warn" : "ok", worst ? span(lag(worst)) + " behind" : "none yet", worst && held(worst) ? "held by " + held(worst) : "");
   table("features", ["Feature", "#Behind", "Held back by", "#Open", "#Windowed", "#Too late", "#Excluded"], (v.features || []).map((f) => [
     f.name, num(f.disabled ? "disabled" : lag(f) == null ? "–" : span(lag(f)), f.disabled ? "err" : ""),
     { t: held(f) + ((f.stalled || []).length ? "; stalled: " + f.stalled.join(", ") : ""), c: "wrap" },
@@ -161,7 +162,8 @@ function drawDisorder(v) {
   }), "No input is configured.");
   const late = sum(v.features, (f) => f.late), share = late / (late + sum(v.features, (f) => f.windowed) || 1);
   const all = sum(budgets, (b) => b.results), corrected = sum(budgets, (b) => b.corrections) / (all || 1);
-  tile("disorder", share > .01 ? "warn" : "ok", percent(share) + " late", percent(corrected) + " of results are corrections");
+  const none = !late && !sum(v.features, (f) => f.windowed);
+  tile("disorder", none ? "" : share > .01 ? "warn" : "ok", none ? "none yet" : percent(share) + " late", none ? "" : percent(corrected) + " of results are corrections");
   table("budgets", ["Budget of feature", "#Out of orderness", "#Lateness", "#Too late", "#Corrections"], budgets.map((b) => {
     const f = (v.features || []).find((x) => x.name === b.feature) || { windowed: 0, late: 0 }, share = f.late / (f.windowed + f.late || 1);
     return [b.feature, num(ms(b.out_of_orderness_ms)), num(ms(b.allowed_lateness_ms)), num(percent(share), share > .01 ? "warn" : ""), num(percent(b.corrections / (b.results || 1)))];
@@ -171,7 +173,7 @@ function drawDisorder(v) {
 const tagHow = { problem: "err", silent: "err", quarantined: "err", good: "ok" };
 
 // tagWhy is what the state does not say by itself.
-const tagWhy = (v, t) => ["bad", "never"].includes(t.state) ? "" : untold(v, t.why.replace(/^[A-Z_]+: /, ""));
+const tagWhy = (v, t) => ["bad", "never", "pending"].includes(t.state) ? "" : untold(v, t.why.replace(/^[A-Z_]+: /, ""));
 
 function drawTags(v) {
   const states = Object.entries(v.tag_states || {}), total = sum(states, (s) => s[1]), good = v.tag_states?.good || 0;
@@ -190,7 +192,7 @@ const sourceWords = { OK: "right", OFFSET_POSSIBLE: "not proven off", OFFSET_AHE
 
 function drawSources(v) {
   const all = v.clock.sources || [], off = all.filter((s) => s.advice), name = (s) => [s.input, s.device].filter(Boolean).join(" / ");
-  tile("sources", off.length ? "err" : "ok", !all.length ? "none measured" : off.length ? off.length + " of " + all.length + " off" : "all " + all.length + " right",
+  tile("sources", off.length ? "err" : all.length ? "ok" : "", !all.length ? "none measured" : off.length ? off.length + " of " + all.length + " off" : "all " + all.length + " right",
     off.length ? name(off[0]) + ": " + (sourceWords[off[0].verdict] || off[0].verdict) : "");
   table("sources", ["Source", "Clock", "#Off by, at least", "#At most", "Suggested policy"], all.map((s) => [
     name(s), { t: sourceWords[s.verdict] || s.verdict, c: s.advice ? "err" : "ok" }, num(ms(s.offset_lo_ns / 1e6)), num(ms(s.offset_hi_ns / 1e6)),
@@ -215,7 +217,7 @@ function drawHeld(v) {
 function drawUplinks(v) {
   const all = v.uplinks || [], up = all.filter((u) => u.state === "online").length, backlog = sum(all, (u) => u.backlog);
   const oldest = all.map((u) => u.oldest).filter(Boolean).sort()[0];
-  tile("uplinks", up === all.length ? "ok" : "err", all.length ? up + " of " + all.length + " online" : "none",
+  tile("uplinks", up === all.length ? "ok" : "err", all.length ? up + " of " + all.length + " online" : "none configured",
     !all.length ? "features stay in the store" : backlog.toLocaleString("en") + " waiting" + (oldest && before(v.at, oldest) > 10 ? ", oldest " + span(before(v.at, oldest)) : ""));
   table("uplinks", ["Uplink", "State", "Last PUBACK", "#Backlog", "Oldest", "To drain", "Certificate"], all.map((u) => {
     const falls = -rate("uplink " + u.name);
