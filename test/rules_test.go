@@ -48,6 +48,8 @@ var rooms = []room{
 		"what a backup is must not depend on what is in it"},
 	{"internal/pki", []string{"internal/owner"}, nil,
 		"whom to believe is decided by certificates alone, whatever they are shown for"},
+	{"internal/uaserver", nil, []string{"github.com/gopcua/opcua"},
+		"a server for demonstrations and tests knows nothing of who reads it"},
 	{"internal/topic", nil, nil,
 		"what a filter matches is said by the standard alone"},
 	{"internal/owner", nil, nil,
@@ -60,7 +62,7 @@ var rooms = []room{
 		"a reader brings readings to a sink and knows neither store nor uplink nor the configuration's file"},
 	{"gateway/web", nil, []string{"github.com/rs/zerolog"},
 		"what is shown needs no library, and knows of the gateway only what it asks"},
-	{"gateway/sim", nil, []string{"github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gopcua/opcua", "golang.org/x/"},
+	{"gateway/sim", []string{"internal/uaserver"}, []string{"github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gopcua/opcua", "golang.org/x/"},
 		"the simulated world stands outside of the gateway, or it would prove nothing about it"},
 	{"gateway", []string{"..."}, []string{"github.com/rs/zerolog", "github.com/coreos/go-systemd/v22/daemon", "golang.org/x/"},
 		"the wiring uses the rooms and leaves protocols and files to them"},
@@ -79,7 +81,7 @@ var sealed = []struct{ dir, except, why string }{
 }
 
 // testPeers may be imported by test files of any room.
-var testPeers = []string{"gateway/sim", "windowing/trace", "github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gorilla/websocket", "github.com/beevik/ntp", "go.etcd.io/bbolt", "golang.org/x/"}
+var testPeers = []string{"gateway/sim", "internal/uaserver", "windowing/trace", "github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/mochi-mqtt/server", "github.com/eclipse/paho.golang", "github.com/gorilla/websocket", "github.com/beevik/ntp", "go.etcd.io/bbolt", "golang.org/x/"}
 
 // habit is a thing that the code of some places does not do. Test files are free.
 type habit struct {

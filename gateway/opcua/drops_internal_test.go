@@ -29,7 +29,7 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 			p.tell(sub, &ua.DataChangeNotification{MonitoredItems: []*ua.MonitoredItemNotification{a}})
 		}, "unknown_notification"},
 		{"another's subscription", func(p *peer, sub *peerSub) {
-			for _, s := range p.sessions {
+			for _, s := range p.Sessions {
 				p.answerPublish(s, &peerSub{id: 4711}, &ua.NotificationMessage{SequenceNumber: 1, NotificationData: []*ua.ExtensionObject{ua.NewExtensionObject(&ua.EventNotificationList{})}})
 			}
 			p.tell(sub, &ua.DataChangeNotification{MonitoredItems: []*ua.MonitoredItemNotification{a}})

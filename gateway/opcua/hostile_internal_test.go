@@ -9,6 +9,8 @@ import (
 
 	"github.com/gopcua/opcua/id"
 	"github.com/gopcua/opcua/ua"
+
+	"tidemark/internal/uaserver"
 )
 
 // poisons are notifications that the library's codec cannot be given.
@@ -89,7 +91,7 @@ func sendsPoison(t *testing.T, body []byte) {
 // is given nothing that scan has not gone through.
 func FuzzDecode(f *testing.F) {
 	seed := func(resp ua.Response) {
-		resp.SetHeader(header(1, ua.StatusOK))
+		resp.SetHeader(uaserver.Header(epoch, 1, ua.StatusOK))
 		b, err := ua.NewFourByteExpandedNodeID(0, ua.ServiceTypeID(resp)).Encode()
 		if err != nil {
 			f.Fatal(err)

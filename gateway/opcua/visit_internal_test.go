@@ -32,7 +32,7 @@ func TestVisitTellsWhatCannotBeRead(t *testing.T) {
 	add("away", id.Double, canRead, refused(ua.StatusBadNoCommunication), "")
 	add("blob", id.ByteString, canRead, valued([]byte{1}), "ByteString")
 	add("blob of no type", id.BaseDataType, canRead, valued([]byte{1}), "ByteString")
-	u, err := url.Parse(p.endpoint())
+	u, err := url.Parse(p.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

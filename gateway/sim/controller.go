@@ -47,15 +47,15 @@ func NewController(now func() time.Time) (*Controller, error) {
 }
 
 // URL is the server's endpoint.
-func (c *Controller) URL() string { return c.srv.url() }
+func (c *Controller) URL() string { return c.srv.URL() }
 
 // close frees the port of a controller that never ran.
-func (c *Controller) close() { c.srv.listener.Close() }
+func (c *Controller) close() { c.srv.Close() }
 
 // Run serves until ctx ends; the values change until hushed is closed.
 func (c *Controller) Run(ctx context.Context, hushed <-chan struct{}) error {
 	var serving sync.WaitGroup
-	serving.Go(func() { c.srv.serve(ctx) })
+	serving.Go(func() { c.srv.Run(ctx) })
 	defer serving.Wait()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -67,7 +67,7 @@ func (c *Controller) Run(ctx context.Context, hushed <-chan struct{}) error {
 		case <-hushed:
 			changing, hushed = nil, nil
 		case <-tick.C:
-			c.srv.changed(ctx, changing)
+			c.srv.changed(changing)
 		}
 	}
 }

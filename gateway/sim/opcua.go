@@ -1,34 +1,24 @@
 package sim
 
 import (
-	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gopcua/opcua/id"
 	"github.com/gopcua/opcua/ua"
-	"github.com/gopcua/opcua/uacp"
-	"github.com/gopcua/opcua/uasc"
+
+	"tidemark/internal/uaserver"
 )
 
 // opcuaServer is an OPC UA server with a small address space and no security, with
-// the services that a reader of values needs (OPC 10000-4 §5). It is made of the
-// library's codec and secure channel: its own server carries the specification's
-// whole address space, 3.6 MB of every binary.
+// the services that a reader of values needs (OPC 10000-4 §5).
 type opcuaServer struct {
-	listener *uacp.Listener
-	now      func() time.Time
-	started  time.Time
-	uris     []string
-	nodes    map[string]*opcuaNode // by node id
-
-	mu       sync.Mutex
-	conns    map[*uacp.Conn]bool
-	last     uint32 // number of the last channel, session or subscription
-	sessions map[string]*opcuaSession
-	subs     map[uint32]*opcuaSubscription
+	*uaserver.Server // its lock guards subs
+	now              func() time.Time
+	uris             []string
+	nodes            map[string]*opcuaNode // by node id
+	subs             map[uint32]*opcuaSubscription
 }
 
 type opcuaNode struct {
@@ -37,13 +27,6 @@ type opcuaNode struct {
 	attributes map[ua.AttributeID]*ua.Variant
 	value      func() *ua.DataValue // of a variable
 }
-
-type opcuaSession struct {
-	sc      *uasc.SecureChannel
-	waiting []opcuaRequest // publish requests
-}
-
-type opcuaRequest struct{ number, handle uint32 }
 
 type opcuaSubscription struct {
 	owner   string // token of its session
@@ -62,19 +45,20 @@ type opcuaItem struct {
 
 // newOPCUAServer binds a loopback port. uri is the namespace of its nodes, index 2.
 func newOPCUAServer(uri string, now func() time.Time) (*opcuaServer, error) {
-	l, err := uacp.Listen(context.Background(), "opc.tcp://127.0.0.1:0", nil)
-	if err != nil {
-		return nil, err
-	}
+	started := now()
 	s := &opcuaServer{
-		listener: l, now: now, started: now(), uris: []string{"http://opcfoundation.org/UA/", "urn:tidemark:demo", uri},
-		nodes: map[string]*opcuaNode{}, conns: map[*uacp.Conn]bool{}, sessions: map[string]*opcuaSession{}, subs: map[uint32]*opcuaSubscription{},
+		now: now, uris: []string{"http://opcfoundation.org/UA/", "urn:tidemark:demo", uri},
+		nodes: map[string]*opcuaNode{}, subs: map[uint32]*opcuaSubscription{},
+	}
+	var err error
+	if s.Server, err = uaserver.Listen(uaserver.Config{Name: "controller", Now: now, Serve: s.answer}); err != nil {
+		return nil, err
 	}
 	root := s.add(nil, ua.NewTwoByteNodeID(id.RootFolder), "Root", ua.NodeClassObject, 0)
 	s.add(root, ua.NewTwoByteNodeID(id.ObjectsFolder), "Objects", ua.NodeClassObject, id.Organizes)
 	s.add(nil, ua.NewTwoByteNodeID(id.Double), "Double", ua.NodeClassDataType, 0)
 	s.fixed(id.Server_NamespaceArray, func() any { return s.uris })
-	s.fixed(id.Server_ServerStatus_StartTime, func() any { return s.started })
+	s.fixed(id.Server_ServerStatus_StartTime, func() any { return started })
 	s.fixed(id.Server_ServerStatus_CurrentTime, func() any { return s.now() })
 	return s, nil
 }
@@ -119,121 +103,19 @@ func (s *opcuaServer) fixed(n uint32, value func() any) {
 	}}
 }
 
-// serve answers clients until ctx ends.
-func (s *opcuaServer) serve(ctx context.Context) {
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	defer context.AfterFunc(ctx, func() {
-		s.listener.Close()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for c := range s.conns {
-			c.Close()
-		}
-	})()
-	for ctx.Err() == nil {
-		conn, err := s.listener.Accept(ctx)
-		if err != nil {
-			continue
-		}
-		s.mu.Lock()
-		s.conns[conn] = true
-		s.last++
-		channel := s.last
-		s.mu.Unlock()
-		clients.Go(func() { s.client(ctx, conn, channel) })
-	}
-}
-
-func (s *opcuaServer) client(ctx context.Context, conn *uacp.Conn, channel uint32) {
-	defer conn.Close()
-	cfg := &uasc.Config{SecurityPolicyURI: ua.SecurityPolicyURINone, SecurityMode: ua.MessageSecurityModeNone, Lifetime: 3_600_000}
-	sc, err := uasc.NewServerSecureChannel("", conn, cfg, make(chan error, 1), channel, 1, channel)
-	if err != nil {
-		return
-	}
-	for {
-		msg := sc.Receive(ctx)
-		if msg.Err != nil {
-			break
-		}
-		if req := msg.Request(); req != nil {
-			s.mu.Lock()
-			s.take(ctx, sc, msg.RequestID, req)
-			s.mu.Unlock()
-		}
-	}
-	s.mu.Lock()
-	delete(s.conns, conn)
-	s.mu.Unlock()
-}
-
-// take answers one request, now or, a publish, later.
-func (s *opcuaServer) take(ctx context.Context, sc *uasc.SecureChannel, number uint32, req ua.Request) {
-	resp, status := s.answer(ctx, sc, number, req)
-	if status != ua.StatusOK {
-		resp = &ua.ServiceFault{}
-	}
-	if resp != nil {
-		s.respond(ctx, sc, opcuaRequest{number, req.Header().RequestHandle}, resp, status)
-	}
-}
-
-func (s *opcuaServer) respond(ctx context.Context, sc *uasc.SecureChannel, to opcuaRequest, resp ua.Response, status ua.StatusCode) {
-	resp.SetHeader(&ua.ResponseHeader{
-		Timestamp: s.now(), RequestHandle: to.handle, ServiceResult: status,
-		ServiceDiagnostics: &ua.DiagnosticInfo{}, StringTable: []string{}, AdditionalHeader: ua.NewExtensionObject(nil),
-	})
-	_ = sc.SendResponseWithContext(ctx, to.number, resp) // whoever went away needs none
-}
-
-func (s *opcuaServer) answer(ctx context.Context, sc *uasc.SecureChannel, number uint32, req ua.Request) (ua.Response, ua.StatusCode) {
-	switch req.(type) {
-	case *ua.GetEndpointsRequest:
-		return &ua.GetEndpointsResponse{Endpoints: s.endpoints()}, ua.StatusOK
-	case *ua.CreateSessionRequest:
-		s.last++
-		n := ua.NewNumericNodeID(1, s.last)
-		s.sessions[n.String()] = &opcuaSession{}
-		return &ua.CreateSessionResponse{
-			SessionID: n, AuthenticationToken: n, RevisedSessionTimeout: 60_000, ServerEndpoints: s.endpoints(), ServerSignature: &ua.SignatureData{},
-		}, ua.StatusOK
-	case *ua.CloseSecureChannelRequest:
-		return nil, ua.StatusOK
-	}
-	token := req.Header().AuthenticationToken.String()
-	session := s.sessions[token]
-	if session == nil {
-		return nil, ua.StatusBadSessionIDInvalid
-	}
+func (s *opcuaServer) answer(session *uaserver.Session, r uaserver.Request, req ua.Request) (ua.Response, ua.StatusCode) {
 	switch req := req.(type) {
-	case *ua.ActivateSessionRequest:
-		session.sc, session.waiting = sc, nil
-		return &ua.ActivateSessionResponse{}, ua.StatusOK
-	case *ua.CloseSessionRequest:
-		delete(s.sessions, token)
-		return &ua.CloseSessionResponse{}, ua.StatusOK
 	case *ua.ReadRequest:
 		return s.read(req), ua.StatusOK
 	case *ua.BrowseRequest:
 		return s.browse(req), ua.StatusOK
 	case *ua.PublishRequest:
 		s.acknowledge(req)
-		session.waiting = append(session.waiting, opcuaRequest{number, req.Header().RequestHandle})
-		s.flush(ctx)
+		session.Waiting = append(session.Waiting, r)
+		s.flush()
 		return nil, ua.StatusOK
 	}
-	return s.subscribed(token, req)
-}
-
-func (s *opcuaServer) url() string { return "opc.tcp://" + s.listener.Addr().String() }
-
-func (s *opcuaServer) endpoints() []*ua.EndpointDescription {
-	return []*ua.EndpointDescription{{
-		EndpointURL: s.url(), SecurityMode: ua.MessageSecurityModeNone, SecurityPolicyURI: ua.SecurityPolicyURINone,
-		Server:             &ua.ApplicationDescription{ApplicationName: ua.NewLocalizedText("controller")},
-		UserIdentityTokens: []*ua.UserTokenPolicy{{PolicyID: "anonymous", TokenType: ua.UserTokenTypeAnonymous}},
-	}}
+	return s.subscribed(session.Token, req)
 }
 
 func (s *opcuaServer) read(req *ua.ReadRequest) ua.Response {
@@ -276,14 +158,14 @@ func (s *opcuaServer) browse(req *ua.BrowseRequest) ua.Response {
 func (s *opcuaServer) subscribed(token string, req ua.Request) (ua.Response, ua.StatusCode) {
 	switch req := req.(type) {
 	case *ua.CreateSubscriptionRequest:
-		s.last++
+		n := s.Number()
 		interval := time.Duration(req.RequestedPublishingInterval * float64(time.Millisecond))
-		s.subs[s.last] = &opcuaSubscription{
+		s.subs[n] = &opcuaSubscription{
 			owner: token, next: 1, quiet: interval * time.Duration(req.RequestedMaxKeepAliveCount), said: s.now(),
 			kept: map[uint32]*ua.NotificationMessage{},
 		}
 		return &ua.CreateSubscriptionResponse{
-			SubscriptionID: s.last, RevisedPublishingInterval: req.RequestedPublishingInterval,
+			SubscriptionID: n, RevisedPublishingInterval: req.RequestedPublishingInterval,
 			RevisedLifetimeCount: req.RequestedLifetimeCount, RevisedMaxKeepAliveCount: req.RequestedMaxKeepAliveCount,
 		}, ua.StatusOK
 	case *ua.DeleteSubscriptionsRequest:
@@ -338,9 +220,9 @@ func (s *opcuaServer) acknowledge(req *ua.PublishRequest) {
 
 // changed tells whoever watches them that these variables have another value, and
 // those who heard nothing for long that the server lives.
-func (s *opcuaServer) changed(ctx context.Context, nodes []*opcuaNode) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *opcuaServer) changed(nodes []*opcuaNode) {
+	s.Lock()
+	defer s.Unlock()
 	for _, sub := range s.subs {
 		for _, it := range sub.items {
 			if slices.Contains(nodes, it.node) {
@@ -348,15 +230,15 @@ func (s *opcuaServer) changed(ctx context.Context, nodes []*opcuaNode) {
 			}
 		}
 	}
-	s.flush(ctx)
+	s.flush()
 }
 
 // flush sends what waits, as far as there are requests to answer.
-func (s *opcuaServer) flush(ctx context.Context) {
+func (s *opcuaServer) flush() {
 	for _, n := range slices.Sorted(maps.Keys(s.subs)) {
 		sub := s.subs[n]
-		session := s.sessions[sub.owner]
-		if session == nil || len(session.waiting) == 0 {
+		session := s.Sessions[sub.owner]
+		if session == nil || len(session.Waiting) == 0 {
 			continue
 		}
 		nm := &ua.NotificationMessage{SequenceNumber: sub.next, PublishTime: s.now()}
@@ -369,10 +251,10 @@ func (s *opcuaServer) flush(ctx context.Context) {
 			continue
 		}
 		sub.said = nm.PublishTime
-		to := session.waiting[0]
-		session.waiting = session.waiting[1:]
-		s.respond(ctx, session.sc, to, &ua.PublishResponse{
+		to := session.Waiting[0]
+		session.Waiting = session.Waiting[1:]
+		s.Respond(session, to, &ua.PublishResponse{
 			SubscriptionID: n, NotificationMessage: nm, AvailableSequenceNumbers: slices.Sorted(maps.Keys(sub.kept)),
-		}, ua.StatusOK)
+		})
 	}
 }

@@ -66,7 +66,7 @@ func TestKeysAreRenewed(t *testing.T) {
 	l := newLine(t, p.endpoint, "security: Aes256_Sha256_RsaPss/SignAndEncrypt\nsampling: 0s\npublishing: 200ms", countersRule)
 	l.Start()
 	l.trust()
-	l.awaits(30*time.Second, connected)
+	l.awaits(90*time.Second, connected)
 	l.counts(p)
 	time.Sleep(12 * time.Second) // four times three quarters of the keys' life
 	led := l.finish(p)
