@@ -17,7 +17,8 @@
 //
 // Commit and FlushCursors exclude each other and may be called from any
 // goroutine; everything else may run beside them and beside itself. An Outbox
-// belongs to one goroutine, except Delivered and Backlog, which any may call.
+// belongs to one goroutine, but what says or asks how much is delivered may be called
+// by any.
 //
 // Reads are short transactions that copy out, since a long one pins every page
 // that is freed meanwhile. Memory does not depend on how much is stored.

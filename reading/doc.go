@@ -1,6 +1,6 @@
 // Package reading is the vocabulary that every room of Tidemark shares: what a
 // sensor said (Reading), who said it (Series), how far its times can be trusted
-// (Stamp), what a source handed over in one piece (Delivery), and the unit that
+// (Stamp), what a source handed over in one piece (Parcel), and the unit that
 // is written to the journal and stepped through the engine (Batch).
 //
 // It knows no clock, no file and no network; everything in it is data.

@@ -22,7 +22,8 @@
 //
 // Percentiles, time_weighted_mean, integral, state_duration_s.*, state_share.*
 // and transitions keep the key's readings from the oldest open window on, once
-// for all its windows: 16 bytes each, and the event id where a source sends one and the order matters.
+// for all its windows: 14 bytes each, and the event id where a source sends one and
+// the order matters.
 //
 // # Definitions
 //

@@ -18,8 +18,8 @@
 //
 // Without a stamp a reading is taken at its word, as under the policy trusted: the
 // source time is the event time; unless the Reader has a Judge and the trace has
-// told of a clock. One that int64 nanoseconds cannot hold is
-// quarantined as SOURCE_TIME_RANGE (SEMANTICS W4).
+// told of a clock. One that int64 nanoseconds cannot hold is quarantined as
+// SOURCE_TIME_RANGE (SEMANTICS W4).
 //
 // # What a journal knows besides
 //
@@ -48,11 +48,12 @@
 // from the store's birth.
 //
 // A reading may have server_time, quality_status, delivery (initial, historical,
-// redelivered, rejudged, released), and how its source time was sent: source_time_sent,
-// source_time_unit, source_time_zoned, source_time_fault, named as in records. Its
-// stamp is the verdict of the clock rules: disposition (ACCEPT), reason, time_basis,
-// policy, flags, event_time (the source time), event_error_ns, ingest_error_ns,
-// time_quality, watermark (the event time), clock (the batch's) and source_clock.
+// redelivered, rejudged, released), and how its source time was sent:
+// source_time_sent, source_time_unit, source_time_zoned, source_time_fault, named as
+// in records. Its stamp is the verdict of the clock rules: disposition (ACCEPT),
+// reason, time_basis, policy, flags, event_time (the source time), event_error_ns,
+// ingest_error_ns, time_quality, watermark (the event time), clock (the batch's) and
+// source_clock.
 // What is missing has the value in brackets, or says nothing.
 //
 // A Reader holds one line at a time, of at most MaxLine bytes, and never more of
