@@ -56,8 +56,8 @@ func checksum(t tag, key, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(sum, castagnoli, key), castagnoli, payload)
 }
 
-func appendChunkKey(dst, prefix []byte, i int) []byte {
-	return binary.BigEndian.AppendUint16(append(dst, prefix...), uint16(i))
+func chunkKey(prefix []byte, i int) []byte {
+	return binary.BigEndian.AppendUint16(append([]byte(nil), prefix...), uint16(i))
 }
 
 func seqPrefix(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
@@ -83,7 +83,7 @@ func (a *arena) put(b *bolt.Bucket, t tag, prefix, content []byte) (int64, error
 	var size int64
 	rest := content
 	for i := range n {
-		key := appendChunkKey(nil, prefix, i)
+		key := chunkKey(prefix, i)
 		value := a.chunk(t, key, &rest, i, n, content)
 		if err := b.Put(key, value); err != nil {
 			return 0, err
@@ -178,7 +178,7 @@ func readBlob(c *bolt.Cursor, t tag, key, value []byte) ([]byte, error) {
 	prefix := key[:len(key)-2]
 	for i := 1; i < h.chunks; i++ {
 		k, v := c.Next()
-		if string(k) != string(appendChunkKey(nil, prefix, i)) {
+		if string(k) != string(chunkKey(prefix, i)) {
 			return nil, errMissing
 		}
 		p, err := openChunk(t, k, v)
@@ -202,7 +202,7 @@ func (h *blobHead) verify(content []byte) error {
 // none.
 func getBlob(b *bolt.Bucket, t tag, prefix []byte) ([]byte, error) {
 	c := b.Cursor()
-	first := appendChunkKey(nil, prefix, 0)
+	first := chunkKey(prefix, 0)
 	k, v := c.Seek(first)
 	if string(k) != string(first) {
 		return nil, nil
@@ -216,7 +216,7 @@ func deleteBlob(b *bolt.Bucket, prefix []byte) (int64, error) {
 	var keys [][]byte
 	var size int64
 	c := b.Cursor()
-	for k, v := c.Seek(appendChunkKey(nil, prefix, 0)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	for k, v := c.Seek(chunkKey(prefix, 0)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		if len(k) == len(prefix)+2 {
 			keys = append(keys, bytes.Clone(k))
 			size += int64(len(k) + len(v) + elementLen)

@@ -17,7 +17,7 @@ func chunks(t tag, prefix, content []byte) (keys, values [][]byte) {
 	n := chunkCount(len(content))
 	rest := content
 	for i := range n {
-		key := appendChunkKey(nil, prefix, i)
+		key := chunkKey(prefix, i)
 		keys = append(keys, key)
 		values = append(values, a.chunk(t, key, &rest, i, n, content))
 	}
@@ -48,7 +48,7 @@ func TestBlobRoundTrip(t *testing.T) {
 			if _, err := openChunk(tagOutbox, keys[i], values[i]); err == nil {
 				t.Fatal("taken for another bucket's")
 			}
-			if _, err := openChunk(tagJournal, appendChunkKey(nil, seqPrefix(8), i), values[i]); err == nil {
+			if _, err := openChunk(tagJournal, chunkKey(seqPrefix(8), i), values[i]); err == nil {
 				t.Fatal("taken for another block's")
 			}
 		}
@@ -72,7 +72,7 @@ func FuzzChunk(f *testing.F) {
 		f.Add(values[0])
 		f.Add(values[len(values)-1])
 	}
-	key := appendChunkKey(nil, seqPrefix(1), 0)
+	key := chunkKey(seqPrefix(1), 0)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if h, err := openHead(tagJournal, key, value); err == nil && (h.chunks < 1 || len(h.first) > h.length || chunkCount(h.length) != h.chunks && h.chunks > 1) {
 			t.Errorf("head %+v", h)

@@ -92,9 +92,9 @@ func (s *Store) eachRecord(tx *bolt.Tx, bucket []byte, t tag, name string, from,
 		return nil
 	}
 	c := tx.Bucket(bucket).Cursor()
-	k, v := c.Seek(appendChunkKey(nil, seqPrefix(from), 0))
+	k, v := c.Seek(chunkKey(seqPrefix(from), 0))
 	for seq := from; seq < to; seq++ {
-		if string(k) != string(appendChunkKey(nil, seqPrefix(seq), 0)) {
+		if string(k) != string(chunkKey(seqPrefix(seq), 0)) {
 			return s.damage(fmt.Sprintf("%s record %d", name, seq), errMissing)
 		}
 		content, err := readBlob(c, t, k, v)

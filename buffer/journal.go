@@ -161,7 +161,7 @@ func (s *Store) readJournal(from uint64, headers bool, limit int) (part []Block,
 
 // readBlock copies out one block and says how many bytes were read for it.
 func readBlock(c *bolt.Cursor, seq uint64, header bool) (Block, int, error) {
-	key := appendChunkKey(nil, seqPrefix(seq), 0)
+	key := chunkKey(seqPrefix(seq), 0)
 	k, v := c.Seek(key)
 	if string(k) != string(key) {
 		return Block{}, 0, errMissing

@@ -12,19 +12,15 @@ import (
 
 // The operations on the gateway's clock. Given fields end in their unit.
 
-var stateNames = map[string]reading.ClockState{
-	"UNKNOWN": reading.ClockUnknown, "SYNCHRONIZED": reading.ClockSynchronized, "FREE_RUNNING": reading.ClockFreeRunning,
-	"DISRUPTED": reading.ClockDisrupted, "UNRELIABLE": reading.ClockUnreliable,
-}
-
 func stateName(s reading.ClockState) string { return strings.ToUpper(s.String()) }
 
 func parseState(s string) (reading.ClockState, error) {
-	st, ok := stateNames[s]
-	if !ok {
-		return 0, fmt.Errorf("state %q is none of SYNCHRONIZED, FREE_RUNNING, UNKNOWN, DISRUPTED, UNRELIABLE", s)
+	for st := reading.ClockUnknown; st <= reading.ClockUnreliable; st++ {
+		if stateName(st) == s {
+			return st, nil
+		}
 	}
-	return st, nil
+	return 0, fmt.Errorf("state %q is none of SYNCHRONIZED, FREE_RUNNING, UNKNOWN, DISRUPTED, UNRELIABLE", s)
 }
 
 // orNull returns nil for no bound.

@@ -72,7 +72,7 @@ func (c *Config) readTags() {
 
 // StoreOf returns the path of the store that a configuration file names, however
 // much else of it is at fault; the default where that cannot be told.
-func StoreOf(path string) string {
+func StoreOf(path string) Path {
 	cfg := &Config{file: path, places: places{}}
 	d := &decoder{cfg: cfg, places: cfg.places, meant: places{}}
 	d.initialise(reflect.ValueOf(cfg).Elem())
@@ -81,7 +81,7 @@ func StoreOf(path string) string {
 			d.value(root, reflect.ValueOf(cfg).Elem(), "")
 		}
 	}
-	return cfg.Store.Path.String()
+	return cfg.Store.Path
 }
 
 // Parse checks a configuration. name stands in faults, and relative paths are

@@ -13,12 +13,12 @@ import (
 func (c *Config) NamedFiles() []string {
 	files := []string{}
 	if c.file != "" {
-		files = append(files, absolute(c.file))
+		files = append(files, Absolute(c.file))
 	}
 	walkPaths(reflect.ValueOf(c).Elem(), func(path string) {
 		_ = filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() && path != string(c.Store.Path) {
-				files = append(files, absolute(path))
+				files = append(files, Absolute(path))
 			}
 			return nil // what is not there, or not to be read, is not backed up
 		})
@@ -27,7 +27,9 @@ func (c *Config) NamedFiles() []string {
 	return slices.Compact(files)
 }
 
-func absolute(path string) string {
+// Absolute returns the path from the root, or as it is where there is no working
+// directory.
+func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
 	}

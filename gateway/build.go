@@ -28,21 +28,15 @@ func clockConfig(c *configs.Config) clock.Config {
 	return out
 }
 
-// remembered is what the store knows of an input's reader from before.
-type remembered struct {
-	filters []string // that an earlier configuration subscribed to
-	memory  []byte   // the reader's own
-}
-
-// mqttConfig builds the reader's configuration.
-func mqttConfig(c *configs.Config, in *configs.Input, known remembered, onStall func()) mqtt.Config {
+// mqttConfig is what an MQTT input is to its reader, without what is remembered of it.
+func mqttConfig(c *configs.Config, in *configs.Input) mqtt.Config {
 	m := in.MQTT
 	target := m.URL.URL
 	out := mqtt.Config{
 		Input: in.Name, URL: &target, ClientID: m.ClientID, Login: login(m.Login),
 		ReceiveMaximum: uint16(m.ReceiveMaximum), KeepAlive: m.KeepAlive.Std(), SessionExpiry: m.SessionExpiry.Std(),
 		MaxPayload: int(m.MaxPayload), MaxSeries: m.MaxSeries, CatchUpMax: c.Limits.CatchupMax.Std(),
-		Zone: in.Timestamps.Zone.Location, StaleFilters: known.filters, Memory: known.memory, Assets: assets(c), OnStall: onStall,
+		Zone: in.Timestamps.Zone.Location, Assets: assets(c),
 		TLS: m.TLS.Load,
 	}
 	out.SparkplugHost = m.SparkplugHost

@@ -118,7 +118,7 @@ func (p *probe) reader(cfg *configs.Config, in *configs.Input, log zerolog.Logge
 		r, err := opcua.New(OPCUAConfig(cfg, in), p, serverArrivals{p.clk, in.Name}, log)
 		return opcuaReader{r}, err
 	}
-	c := mqttConfig(cfg, in, remembered{}, func() {})
+	c := mqttConfig(cfg, in)
 	c.ClientID += fmt.Sprintf("-check-%d", os.Getpid())
 	c.SessionExpiry = time.Second
 	c.SparkplugHost = ""

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	"tidemark/buffer"
@@ -160,7 +159,7 @@ func lastGood(cfg *configs.Config) []byte {
 	if len(cfg.Disabled) > 0 || cfg.Text() == "" {
 		return nil
 	}
-	data, err := json.Marshal(goodFile{absolute(cfg.File()), cfg.Text()})
+	data, err := json.Marshal(goodFile{configs.Absolute(cfg.File()), cfg.Text()})
 	if err != nil {
 		panic("gateway: " + err.Error()) // two strings
 	}
@@ -171,7 +170,7 @@ func lastGood(cfg *configs.Config) []byte {
 // with it, from the store that the file names in whatever state it is, or else
 // from the default one. It fails where no store keeps one of this file.
 func LastGood(file string) (*configs.Config, error) {
-	store := configs.StoreOf(file)
+	store := configs.StoreOf(file).String()
 	data, err := buffer.ReadMeta(store, metaLastGood)
 	if err != nil {
 		return nil, fmt.Errorf("no last good configuration can be read: %w", err)
@@ -183,7 +182,7 @@ func LastGood(file string) (*configs.Config, error) {
 	if err := json.Unmarshal(data, &good); err != nil {
 		return nil, fmt.Errorf("the last good configuration in %s cannot be read: %w", store, err)
 	}
-	if good.Path != absolute(file) {
+	if good.Path != configs.Absolute(file) {
 		return nil, fmt.Errorf("the last good configuration in %s is of another file, %s", store, good.Path)
 	}
 	cfg, err := configs.ParseFile(file, []byte(good.Text))
@@ -191,11 +190,4 @@ func LastGood(file string) (*configs.Config, error) {
 		return nil, fmt.Errorf("the last good configuration is none for this version: %w", err)
 	}
 	return cfg, nil
-}
-
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

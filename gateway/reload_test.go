@@ -106,7 +106,7 @@ func TestReloadOfTheFile(t *testing.T) {
 	g := servingFile(t, configOf(t, store, "one"), func() (*configs.Config, error) { return next, fault })
 	becomes(t, g, "serving", feature("one"))
 	var refused *gateway.Refusal
-	if _, err := gateway.AskReload(t.Context(), gateway.SocketPath(store)); !errors.As(err, &refused) || refused.Reason != fault.Error() {
+	if _, err := gateway.AskReload(t.Context(), configs.Path(store).Socket()); !errors.As(err, &refused) || refused.Reason != fault.Error() {
 		t.Fatalf("a file at fault: %v", err)
 	}
 	st, err := g.Status(t.Context())
@@ -118,7 +118,7 @@ func TestReloadOfTheFile(t *testing.T) {
 		t.Errorf("rejected %+v, %s because %+v", r, st.Verdict, st.Because)
 	}
 	next, fault = configOf(t, store, "two"), nil
-	began, err := gateway.AskReload(t.Context(), gateway.SocketPath(store))
+	began, err := gateway.AskReload(t.Context(), configs.Path(store).Socket())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func SamplePayload(c *configs.Config, topic string, payload []byte) (*Sample, er
 		if in.MQTT == nil {
 			continue
 		}
-		d, err := mqtt.NewDecoder(mqttConfig(c, in, remembered{}, nil))
+		d, err := mqtt.NewDecoder(mqttConfig(c, in))
 		if err != nil {
 			return nil, err
 		}

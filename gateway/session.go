@@ -234,7 +234,8 @@ func (s *session) addReaders() error {
 			}
 			continue
 		}
-		cfg := mqttConfig(s.cfg, in, remembered{stored[in.Name], s.store.Meta(metaMemory + in.Name)}, s.pipe.Hurry)
+		cfg := mqttConfig(s.cfg, in)
+		cfg.StaleFilters, cfg.Memory, cfg.OnStall = stored[in.Name], s.store.Meta(metaMemory+in.Name), s.pipe.Hurry
 		cfg.OnReconciled = func(filters []string) { s.pipe.tell(func() { s.pipe.sessionHas(in.Name, filters) }) }
 		r, err := mqtt.New(cfg, s.pipe, s.clk, s.log)
 		if err != nil {

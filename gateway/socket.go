@@ -8,15 +8,7 @@ import (
 	"net/http"
 	"os"
 	"time"
-
-	"tidemark/configs"
 )
-
-// SocketPath is where the running gateway answers the command line: beside its
-// store and named like it, so that two gateways never share one.
-func SocketPath(store string) string {
-	return configs.Path(store).Socket()
-}
 
 // socket answers the command line over HTTP on a Unix socket. Whoever may open the
 // file may ask, may have quarantined readings judged again, and may have the
@@ -31,7 +23,7 @@ type socket struct {
 // newSocket listens. The store of the same name is locked by this process, so a
 // socket that is there already was left behind by one that is gone.
 func newSocket(s *session) (*socket, error) {
-	k := &socket{path: SocketPath(s.cfg.Store.Path.String()), mux: http.NewServeMux()}
+	k := &socket{path: s.cfg.Store.Path.Socket(), mux: http.NewServeMux()}
 	if err := os.Remove(k.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot clear the socket of an earlier run: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"tidemark/configs"
 )
 
 // Reloading is a reload that has begun. It is over when Status's
@@ -26,7 +27,7 @@ func (s *session) reload(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusConflict, err)
 		return
 	}
-	answer(w, Reloading{s.configStatus().Loads, absolute(SocketPath(cfg.Store.Path.String()))}, nil)
+	answer(w, Reloading{s.configStatus().Loads, configs.Absolute(cfg.Store.Path.Socket())}, nil)
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}

@@ -41,7 +41,7 @@ tidemark restore brings it back, here or on another machine.`,
 				out = fmt.Sprintf("tidemark-%s-%s.tar.gz", cfg.Gateway.ID, now.Format("20060102T150405Z"))
 			}
 			m := archive.Manifest{Gateway: cfg.Gateway.ID, Product: version, Created: now.Format(time.RFC3339),
-				Config: absolute(file), Store: absolute(cfg.Store.Path.String()), Files: cfg.NamedFiles()}
+				Config: configs.Absolute(file), Store: configs.Absolute(cfg.Store.Path.String()), Files: cfg.NamedFiles()}
 			err = backup(cmd, m, out)
 			switch {
 			case cmd.Context().Err() != nil && err != nil:
@@ -86,7 +86,7 @@ func backup(cmd *cobra.Command, m archive.Manifest, out string) error {
 
 // backupStore copies the store of the running gateway, or the one at rest.
 func backupStore(ctx context.Context, store string, begin func(size int64) (io.Writer, error)) error {
-	body, size, err := gateway.AskBackup(ctx, gateway.SocketPath(store))
+	body, size, err := gateway.AskBackup(ctx, configs.Path(store).Socket())
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return buffer.CopyFile(store, begin)
@@ -102,11 +102,4 @@ func backupStore(ctx context.Context, store string, begin func(size int64) (io.W
 		return fmt.Errorf("the gateway broke off the copy of its store: %w", err)
 	}
 	return nil
-}
-
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

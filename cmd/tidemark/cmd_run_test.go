@@ -48,7 +48,7 @@ func statusBecomes(t *testing.T, file, what string, ok func(*gateway.Status) boo
 	defer tick.Stop()
 	end := time.After(20 * time.Second)
 	for {
-		st, err := gateway.AskStatus(t.Context(), gateway.SocketPath(configs.StoreOf(file)))
+		st, err := gateway.AskStatus(t.Context(), configs.StoreOf(file).Socket())
 		if err == nil && ok(st) {
 			return
 		}
@@ -97,7 +97,7 @@ func TestRunAppliesAnEditedFileOnHangup(t *testing.T) {
 		t.Errorf("reload: exit %d, %s%s", code, out, errOut)
 	}
 	statusBecomes(t, file, "serving the reloaded file", named("h"))
-	socket := gateway.SocketPath(configs.StoreOf(file))
+	socket := configs.StoreOf(file).Socket()
 	write("{{{")
 	if code, _, errOut := runIn(t, "reload", "-c", file); code != exitUsage || !strings.Contains(errOut, "at fault and changed nothing") {
 		t.Errorf("reload of a file that names no store: exit %d, %s", code, errOut)

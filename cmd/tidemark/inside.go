@@ -33,7 +33,7 @@ func (f *gatewayFlags) path() (string, error) {
 	if _, err := configs.Load(f.file); err != nil && !errors.As(err, new(configs.Faults)) {
 		return "", &exitError{exitUsage, err}
 	}
-	return gateway.SocketPath(configs.StoreOf(f.file)), nil
+	return configs.StoreOf(f.file).Socket(), nil
 }
 
 // answered gives what came of a question to the gateway its exit code.

@@ -86,7 +86,7 @@ func newPlant(t *testing.T) *plant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.socket = gateway.SocketPath(cfg.Store.Path.String())
+	p.socket = cfg.Store.Path.Socket()
 	g := gateway.New(cfg, gateway.Options{Log: zerolog.Nop(), Version: "test"})
 	brokerCtx, stopBroker := context.WithCancel(context.Background())
 	ctx, stopGateway := context.WithCancel(context.Background())
