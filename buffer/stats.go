@@ -22,8 +22,8 @@ type Stats struct {
 	Evidence Range  `json:"evidence"`
 	OldestMS int64  `json:"oldest_ms"` // wall time of the oldest block's commit; 0 if there is none or it is not known
 	LatestMS int64  `json:"latest_ms"` // the highest wall time that a commit brought
-	// RoomMS is RoomFor in milliseconds, until the policy for a full store applies; -1
-	// where it is not known.
+	// RoomMS is how long raw readings fit at the rate of those that are held, until the
+	// policy for a full store applies; -1 if less than a minute of them is held.
 	RoomMS  int64  `json:"room_ms"`
 	SafeSeq uint64 `json:"safe_seq"` // the last block that recovery does without
 
