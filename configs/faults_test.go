@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +29,9 @@ func TestFaults(t *testing.T) {
 			input, want, ok := strings.Cut(body, "----\n")
 			if !ok {
 				t.Fatalf("%s: %q has no ----", file, name)
+			}
+			if strconv.IntSize == 32 { // a store is no larger there
+				want = strings.ReplaceAll(want, "16MiB to 1TiB", "16MiB to 512MiB")
 			}
 			got := verdict(input, strings.HasSuffix(file, "notices.txt"))
 			out = append(out, name+"\n"+input+"----\n"+got)
