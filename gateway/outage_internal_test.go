@@ -163,7 +163,7 @@ const fiveMinutes = 5 * 60 * 1000
 
 func newOutage(t *testing.T, rate int) *outage {
 	t.Helper()
-	store, _, err := buffer.Open(filepath.Join(t.TempDir(), "t.db"), buffer.Options{Quota: 2 << 30, Uplinks: []string{"up"}})
+	store, _, err := buffer.Open(filepath.Join(t.TempDir(), "t.db"), buffer.Options{Quota: buffer.MaxQuota32, Uplinks: []string{"up"}})
 	if err != nil {
 		t.Fatal(err)
 	}
