@@ -8,7 +8,7 @@ NFPM = $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 # The same tree gives the same packages, byte for byte.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
 
-.PHONY: build test ci demo cross packages
+.PHONY: build test bench ci demo cross packages
 # bin/tidemark, stripped, for this machine.
 build:
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/tidemark ./cmd/tidemark
@@ -16,6 +16,9 @@ build:
 test:
 	$(GO) test ./...
 # Every check, as root on Debian; it installs the peers that it needs.
+# How fast single readings are taken from mosquitto, beside a subscriber that only counts.
+bench:
+	TIDEMARK_INTEROP=1 TIDEMARK_BENCH=1 $(GO) test ./test/interop -run '^TestPace$$' -count=1 -v
 ci:
 	bash .ci/run
 # The whole product against a simulated plant.
