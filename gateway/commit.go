@@ -63,10 +63,16 @@ func (p *pipeline) hasBlock(now time.Duration) bool {
 // evidence of the commit, and counts what became of each reading.
 func (p *pipeline) collect(c *buffer.Commit, b *reading.Batch, out *windowing.Output) {
 	digest := p.collectEmissions(c, b, out.Emissions)
+	var counts *InputCounts // of the reading's input, mostly that of the one before
+	var measured *inputMeasures
+	input := ""
 	for i := range b.Readings {
 		r := &b.Readings[i]
-		p.ledger.Counts.verdict(r, out.Outcomes[i])
-		p.measures.reading(r, b.GatewayMS)
+		if name := r.Tag.Value().Input; counts == nil || name != input {
+			input, counts, measured = name, p.ledger.Counts.input(name), p.measures.input(name)
+		}
+		counts.verdict(r, out.Outcomes[i])
+		measured.reading(r, b.GatewayMS)
 		p.ledger.saw(r, b.Seq)
 		if r.Delivery.Has(reading.Released) && p.ledger.Release != nil {
 			p.ledger.Release.count(out.Outcomes[i])

@@ -83,27 +83,25 @@ func (c *counters) input(name string) *InputCounts {
 
 // verdict counts one reading by the clock's verdict and what the engine made of
 // it.
-func (c *counters) verdict(r *reading.Reading, o windowing.Outcome) {
-	input := r.Tag.Value().Input
-	ic := c.input(input)
+func (c *InputCounts) verdict(r *reading.Reading, o windowing.Outcome) {
 	if r.Delivery.Has(reading.Released) {
-		ic.released(o)
+		c.released(o)
 		return
 	}
 	again := r.Delivery.Has(reading.Rejudged)
 	if !again {
-		ic.Received++
+		c.Received++
 	}
 	switch o {
 	case windowing.OutcomeAccepted, windowing.OutcomeInitial:
-		*pick(again, &ic.PendingAccepted, &ic.Accepted)++
+		*pick(again, &c.PendingAccepted, &c.Accepted)++
 	case windowing.OutcomeDuplicate:
-		*pick(again, &ic.PendingDuplicate, &ic.Duplicate)++
+		*pick(again, &c.PendingDuplicate, &c.Duplicate)++
 	case windowing.OutcomeQuarantined:
-		*pick(again, &ic.PendingQuarantined, &ic.Quarantined)++
+		*pick(again, &c.PendingQuarantined, &c.Quarantined)++
 	case windowing.OutcomePending:
 		if !again {
-			ic.Pending++
+			c.Pending++
 		}
 	}
 }

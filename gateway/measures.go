@@ -20,7 +20,7 @@ type measures struct {
 
 type inputMeasures struct {
 	delay    *histogram // seconds from the source's time to arrival
-	heardMS  int64      // gateway time of the latest reading
+	heardMS  int64      // gateway time of the latest reading; reading.NoTime before the first
 	newestNS int64      // highest event time; reading.NoTime before the first
 	order    disorder.Gauge
 }
@@ -50,16 +50,21 @@ func (m *measures) clone() *measures {
 	return c
 }
 
+// input returns the measures of an input, making them.
+func (m *measures) input(name string) *inputMeasures {
+	in := m.inputs[name]
+	if in == nil {
+		in = &inputMeasures{delay: newHistogram(delayBounds), heardMS: reading.NoTime, newestNS: reading.NoTime}
+		m.inputs[name] = in
+	}
+	return in
+}
+
 // reading notes a reading that was brought at that gateway time. Only what came as
 // it was measured tells of delay.
-func (m *measures) reading(r *reading.Reading, gatewayMS int64) {
+func (in *inputMeasures) reading(r *reading.Reading, gatewayMS int64) {
 	if r.Delivery.Has(reading.Rejudged) {
 		return
-	}
-	in := m.inputs[r.Tag.Value().Input]
-	if in == nil {
-		in = &inputMeasures{delay: newHistogram(delayBounds), newestNS: reading.NoTime}
-		m.inputs[r.Tag.Value().Input] = in
 	}
 	in.heardMS = gatewayMS
 	if r.Delivery != 0 {

@@ -119,7 +119,7 @@ func writeAssignments(x *exposition, name string, s *scrape) {
 // measured calls f with the inputs that readings came from.
 func (s *scrape) measured(f func(name string, in *inputMeasures)) {
 	for i := range s.Inputs {
-		if in := s.inputs[s.Inputs[i].Name]; in != nil {
+		if in := s.inputs[s.Inputs[i].Name]; in != nil && in.heardMS != reading.NoTime {
 			f(s.Inputs[i].Name, in)
 		}
 	}

@@ -196,9 +196,9 @@ func TestMeasures(t *testing.T) {
 	}
 	r := reading.Reading{Tag: reading.MakeTag(reading.Series{Input: "a"}), IngestNS: 5e9, Source: reading.SourceTime{NS: 3e9}}
 	r.Stamp.Disposition, r.Stamp.EventNS = reading.Accept, 3e9
-	m.reading(&r, 7)
+	m.input("a").reading(&r, 7)
 	r.Delivery, r.Stamp.EventNS = reading.Historical, 4e9
-	m.reading(&r, 8)
+	m.input("a").reading(&r, 8)
 	in := m.clone().inputs["a"]
 	if in.newestNS != 3e9 || in.heardMS != 8 || in.delay.sum != 2 {
 		t.Errorf("%+v", in)
