@@ -23,15 +23,25 @@ const (
 type service struct {
 	*process.Process
 	config string
+	// ask asks for the status where the gateway is not on this machine.
+	ask func(*gateway.Status) error
 }
 
 func newService(t *testing.T, servers []string, in, up *process.Mosquitto) *service {
 	t.Helper()
 	dir := process.Scratch(t)
 	s := &service{config: filepath.Join(dir, "tidemark.yaml")}
-	process.Write(t, s.config, fmt.Sprintf(`gateway: {id: interop}
-clock: {servers: [%s], poll_min: 250ms, poll_max: 1s}
-store: {path: tidemark.db, quota: 256MiB, commit_interval: 100ms}
+	clock := fmt.Sprintf("{servers: [%s], poll_min: 250ms, poll_max: 1s}", strings.Join(servers, ", "))
+	process.Write(t, s.config, settings(clock, "tidemark.db", in.URL(), up.URL()))
+	s.Process = process.Prepare(t, dir, binary, "run", "-c", s.config)
+	return s
+}
+
+// settings are a whole configuration with one input, named line.
+func settings(clock, store, in, up string) string {
+	return fmt.Sprintf(`gateway: {id: interop}
+clock: %s
+store: {path: %s, quota: 256MiB, commit_interval: 100ms}
 web: {listen: ""}
 inputs:
   - name: line
@@ -56,14 +66,15 @@ features:
 uplinks:
   - name: plant
     mqtt: {url: "%s"}
-`, strings.Join(servers, ", "), in.URL(), order, lateness, up.URL()))
-	s.Process = process.Prepare(t, dir, binary, "run", "-c", s.config)
-	return s
+`, clock, store, in, order, lateness, up)
 }
 
 // status asks the running gateway through its command line.
 func (s *service) status() (*gateway.Status, error) {
 	st := &gateway.Status{}
+	if s.ask != nil {
+		return st, s.ask(st)
+	}
 	return st, process.JSON(st, binary, "status", "-c", s.config, "--json")
 }
 

@@ -1,0 +1,192 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidemark/gateway"
+	"tidemark/test/process"
+)
+
+// TestBoard: a whole arm64 Debian with the package on it does the main job, with a
+// broker beside the gateway and one upstream, through a kill, a power cut that takes
+// the date with it, and a clock that is set while it runs. Whatever was taken comes
+// out once and right.
+func TestBoard(t *testing.T) {
+	if binary == "" || os.Getenv("TIDEMARK_BOARD") == "" {
+		t.Skip("set TIDEMARK_INTEROP=1, and TIDEMARK_BOARD to what board.sh has made, to emulate an arm64 machine")
+	}
+	host(t, "make", "-C", "../..", "packages", "VERSION=0.1.0", "ARCHS=arm64")
+	deb, err := filepath.Abs("../../dist/tidemark_0.1.0_arm64.deb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times, up := newTimeServers(t, 3), process.NewMosquitto(t)
+	times.start(t)
+	out := newConsumer(t, up)
+	b := newBoard(t, deb)
+	began := time.Now()
+	b.boot("utc")
+	t.Logf("up after %v", time.Since(began).Round(time.Second))
+	b.setClock(0) // its real-time clock knows whole seconds
+
+	b.write("/etc/mosquitto/conf.d/line.conf", "listener 1883\nallow_anonymous true\n")
+	b.run("systemctl", "restart", "mosquitto")
+	b.run("dpkg", "-i", "/root/"+filepath.Base(deb))
+	var servers []string
+	for _, s := range times.addrs {
+		servers = append(servers, hostAddress(s))
+	}
+	clock := fmt.Sprintf("{servers: [%s], poll_min: 16s, poll_max: 16s}", strings.Join(servers, ", "))
+	b.write("/etc/tidemark/tidemark.yaml", settings(clock, "/var/lib/tidemark/tidemark.db", "mqtt://127.0.0.1:1883", "mqtt://"+hostAddress(up.Addr)))
+	b.run("systemctl", "restart", "tidemark") // comes back when the service says READY
+	s := &service{Process: b.Process, ask: b.status}
+	well := func() {
+		t.Helper()
+		process.Eventually(t, patience, s.clockIs("synchronized"))
+		process.Eventually(t, patience, s.connected)
+		process.Eventually(t, patience, s.closer)
+	}
+	well()
+	b.figures()
+	job := &boardJob{t: t, s: s}
+
+	// Killed in the middle, it starts again and misses nothing.
+	first := job.plan("first", 20*time.Second)
+	device := newPublisher(t, &process.Mosquitto{Addr: b.broker}, "device")
+	played := device.play(first.plan, first.start)
+	time.Sleep(time.Until(first.start.Add(8 * time.Second)))
+	b.run("systemctl", "kill", "--signal=KILL", "tidemark")
+	<-played
+	job.taken()
+	if n := b.property("NRestarts"); n != "1" {
+		t.Errorf("killed once, restarted %s times", n)
+	}
+	if state := b.property("ActiveState") + " " + b.property("StatusText"); !strings.HasPrefix(state, "active ") {
+		t.Errorf("after the kill it is %s", state)
+	}
+
+	t.Logf("the kill was survived after %v", time.Since(began).Round(time.Second))
+
+	// The power goes while windows are open, and with it the date. What comes then
+	// waits; what was taken before is there.
+	second := job.plan("second", 10*time.Second)
+	<-device.play(second.plan, second.start)
+	job.taken()
+	before, err := s.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.End(syscall.SIGKILL)
+	b.boot("1970-01-01")
+	process.Eventually(t, patience, s.connected)
+	process.Eventually(t, patience, s.clockIs("unknown"))
+	device = newPublisher(t, &process.Mosquitto{Addr: b.broker}, "device")
+	third := job.plan("third", 5*time.Second)
+	<-device.play(third.plan, third.start)
+	process.Eventually(t, patience, s.pending(int64(len(third.plan.sends))))
+	b.setClock(0)
+	well()
+	job.taken()
+	if after, err := s.status(); err != nil || after.Generation != before.Generation {
+		t.Errorf("the store is another: generation %d, then %d, %v", before.Generation, after.Generation, err)
+	}
+
+	t.Logf("the power cut was survived after %v", time.Since(began).Round(time.Second))
+
+	// Set an hour ahead, it trusts itself no longer from that moment on; set back, it
+	// judges by the true time what came in between.
+	b.setClock(time.Hour)
+	set := time.Now()
+	process.Eventually(t, patience, func() error {
+		if st, err := s.status(); err != nil || st.Clock.State == "synchronized" {
+			return fmt.Errorf("a clock that is an hour off is taken for synchronized: %w", err)
+		}
+		return nil
+	})
+	t.Logf("the step was seen within %v", time.Since(set).Round(time.Millisecond))
+	fourth := job.plan("fourth", 5*time.Second)
+	<-device.play(fourth.plan, fourth.start)
+	process.Eventually(t, patience, s.pending(int64(len(fourth.plan.sends))))
+	b.setClock(0)
+	well()
+	job.taken()
+	process.Eventually(t, patience, out.toldOf("clock", `"step":"STEP_UNEXPLAINED"`))
+
+	stop := device.tick(nextWindow(0)) // lets the watermark pass the last windows
+	for _, p := range job.plans {
+		process.Eventually(t, patience, out.right(p.plan, p.start, anyRevision))
+		process.Eventually(t, patience, out.allClosed(p.plan, p.start))
+	}
+	job.distinct += stop()
+	job.taken()
+	if err := out.sound(); err != nil {
+		t.Error(err)
+	}
+	b.figures()
+	t.Logf("%d readings in %v: %s", job.distinct, time.Since(began).Round(time.Second), out.report())
+}
+
+// boardJob is what a board's gateway was given so far.
+type boardJob struct {
+	t        *testing.T
+	s        *service
+	plans    []playing
+	distinct int
+}
+
+type playing struct {
+	plan  *plan
+	start time.Time
+}
+
+// plan lays out readings whose identities begin with name.
+func (j *boardJob) plan(name string, length time.Duration) playing {
+	p := newPlan(uint64(len(j.plans)), 10, 5, length, false)
+	for i := range p.sends {
+		p.sends[i].id = name + "-" + p.sends[i].id
+	}
+	j.distinct += p.distinct
+	j.plans = append(j.plans, playing{p, nextWindow(0)})
+	return j.plans[len(j.plans)-1]
+}
+
+// taken waits until all that was published is accepted, once.
+func (j *boardJob) taken() {
+	j.t.Helper()
+	process.Eventually(j.t, patience, j.s.conserved(j.distinct, 0))
+}
+
+// closer checks that the clock is known well enough for a source that nobody has
+// measured, which may be a second off, to fit into a window.
+func (s *service) closer() error {
+	st, err := s.status()
+	if err == nil && st.Clock.BoundNS > 700e6 {
+		err = fmt.Errorf("the clock is known to %v", time.Duration(st.Clock.BoundNS))
+	}
+	return err
+}
+
+// status asks the gateway on the board.
+func (b *board) status(into *gateway.Status) error {
+	out, err := b.try("tidemark", "status", "--json")
+	if err != nil && out == "" { // it ends with 1 where it is degraded
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
+}
+
+// figures logs what the gateway takes on the board.
+func (b *board) figures() {
+	b.T.Helper()
+	pid := b.property("MainPID")
+	b.T.Logf("%s; begun %s µs after the boot, ready %s; %s; %s",
+		b.run("grep", "VmRSS", "/proc/"+pid+"/status"), b.property("InactiveExitTimestampMonotonic"), b.property("ActiveEnterTimestampMonotonic"),
+		b.run("stat", "--format=%n %s bytes", "/usr/bin/tidemark"), b.property("StatusText"))
+}
