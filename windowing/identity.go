@@ -105,7 +105,6 @@ type lateGroup struct {
 type idSet struct {
 	groups []idGroup
 	late   []lateGroup
-	spare  []uint64 // the memory of a run, for the next group
 }
 
 // remember puts d among the identities of readings of event time t. When it needs
@@ -125,7 +124,11 @@ func (s *sensor) remember(d identity, t int64, r *retention, horizon int64) {
 func (s *idSet) group(t int64, r *retention) *idGroup {
 	lo := t - floorMod(t-r.offset, r.width)
 	g := idGroup{lo: lo, hi: lo + r.width, part: r.part}
-	g.table.run, s.spare = s.spare, nil
+	for i := range s.groups { // little comes to them any more
+		if free := s.groups[i].table.trim(); cap(free) > cap(g.table.run) {
+			g.table.run = free
+		}
+	}
 	at := len(s.groups)
 	for at > 0 && s.groups[at-1].lo > lo {
 		at--
@@ -134,22 +137,9 @@ func (s *idSet) group(t int64, r *retention) *idGroup {
 	return &s.groups[at]
 }
 
-// dropGroups forgets the groups for which gone holds, and keeps one table for
-// reuse.
+// dropGroups forgets the groups for which gone holds.
 func (s *idSet) dropGroups(gone func(*idGroup) bool) {
-	kept := s.groups[:0]
-	for i := range s.groups {
-		g := s.groups[i]
-		if !gone(&g) {
-			kept = append(kept, g)
-			continue
-		}
-		if cap(g.table.run) > cap(s.spare) {
-			s.spare = g.table.run[:0]
-		}
-	}
-	clear(s.groups[len(kept):])
-	s.groups = kept
+	s.groups = slices.DeleteFunc(s.groups, func(g idGroup) bool { return gone(&g) })
 }
 
 // remembered is how many identities the set holds.
@@ -171,6 +161,9 @@ func (s *idSet) addLate(d identity, now, keep int64) {
 	}
 	n := len(s.late)
 	if n == 0 || keep > 0 && now-s.late[n-1].fromMS > keep/8 {
+		if n > 0 {
+			s.late[n-1].table.trim()
+		}
 		s.late = append(s.late, lateGroup{fromMS: now})
 		n++
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // idTable is a set of identities in three parts: the latest sixteen as they came,
-// a sorted run of a few hundred, and the sorted rest. Each part is merged into the
+// a sorted run of some hundreds, and the sorted rest. Each part is merged into the
 // next when it is full, so that inserting costs a little sequential work and
 // nothing is left empty. The sorted run is searched from the place that an even
 // spread would give. The zero idTable is empty.
@@ -18,8 +18,9 @@ type idTable struct {
 }
 
 // minRun is the longest run of a small table; in large ones it is a 64th of the
-// rest.
-const minRun = 512
+// rest. So a table of ten minutes at one reading a second is a run and nothing else,
+// which takes eight bytes an identity; the rest's index would cost it a kilobyte.
+const minRun = 1024
 
 func (t *idTable) len() int { return t.rest.len() + len(t.run) + int(t.n) }
 
@@ -119,6 +120,22 @@ func (t *idTable) settle() {
 		t.rest.merge(t.run)
 		t.run = t.run[:0]
 	}
+}
+
+// trim is for a table to which little will be added: it gives back what memory it
+// has in store, of which the run's is returned for reuse.
+func (t *idTable) trim() []uint64 {
+	if cap(t.run)-len(t.run) < len(t.fresh) {
+		return nil // it has none
+	}
+	free := t.run[:0]
+	if t.rest == nil {
+		t.run = append(make([]uint64, 0, len(t.run)), t.run...)
+	} else {
+		t.rest.merge(t.run)
+		t.run = nil
+	}
+	return free
 }
 
 // merge merges two sorted lists into the first, each entry once.

@@ -85,9 +85,9 @@ func (e *Engine) route(tag reading.Tag) *route {
 	return r
 }
 
-// retention has a group last for about half the time that an identity is kept, so
-// that few are looked through, and its parts end where windows of all features do
-// wherever sixteen parts suffice for that.
+// retention has a group last for about a third of the time that an identity is kept:
+// few are looked through, and little is kept for longer. Its parts end where windows
+// of all features do wherever sixteen parts suffice for that.
 func (e *Engine) retention(ends []routeEnd) (r retention) {
 	for i := range ends {
 		if !ends[i].selected {
@@ -99,7 +99,7 @@ func (e *Engine) retention(ends []routeEnd) (r retention) {
 		}
 		r.part = gcd(gcd(r.part, f.every), f.def.OffsetMS-r.offset)
 		kept := f.def.SizeMS + f.def.AllowedLatenessMS + e.config.DuplicateHorizonMS
-		r.width = max(r.width, f.def.SizeMS, kept/2)
+		r.width = max(r.width, f.def.SizeMS, kept/3)
 	}
 	if r.width > 0 {
 		r.part *= (r.width + 16*r.part - 1) / (16 * r.part)
