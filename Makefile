@@ -15,10 +15,10 @@ build:
 # Every test that needs no installed peer.
 test:
 	$(GO) test ./...
-# Every check, as root on Debian; it installs the peers that it needs.
 # How fast single readings are taken from mosquitto, beside a subscriber that only counts.
 bench:
 	TIDEMARK_INTEROP=1 TIDEMARK_BENCH=1 $(GO) test ./test/interop -run '^TestPace$$' -count=1 -v
+# Every check, as root on Debian; it installs the peers that it needs.
 ci:
 	bash .ci/run
 # The whole product against a simulated plant.
