@@ -3,8 +3,11 @@ package opcua
 import (
 	"bytes"
 	"encoding/binary"
+	"reflect"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gopcua/opcua/id"
@@ -26,6 +29,9 @@ func poisons() map[string][]byte {
 		"a negative length":      value(append([]byte{int32s}, number(-5)...)...),
 		"a length of the most":   value(append([]byte{int32s}, number(1<<31-1)...)...),
 		"dimensions of the most": value(slices.Concat([]byte{int32s | ua.VariantArrayDimensions}, number(1), number(7), number(1<<31-1))...),
+		// 641 · 6700417 = 2^32 + 1, and 65536 · 65536 = 2^32: as the library counts, 1 and 0.
+		"dimensions of one":      value(slices.Concat([]byte{int32s | ua.VariantArrayDimensions}, number(1), number(7), number(2), number(641), number(6700417))...),
+		"dimensions of none":     value(slices.Concat([]byte{int32s | ua.VariantArrayDimensions}, number(0), number(3), number(1<<16), number(1<<16), number(1))...),
 		"variants in variants":   value(bytes.Repeat([]byte{byte(ua.TypeIDVariant)}, 1<<20)...),
 		"arrays in arrays":       value(bytes.Repeat(append([]byte{byte(ua.TypeIDVariant) | array}, number(1)...), 1<<17)...),
 		"a diagnosis of another": value(append([]byte{byte(ua.TypeIDDiagnosticInfo)}, bytes.Repeat([]byte{ua.DiagnosticInfoInnerDiagnosticInfo}, 1<<20)...)...),
@@ -84,6 +90,43 @@ func sendsPoison(t *testing.T, body []byte) {
 	})
 	if s := r.Status(); s.State != Connected || p.count("CreateSession") != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// The fields of a structure that only the server knows are decoded later, and are no
+// way around.
+func TestAHostileStructureIsRefused(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
+	s := &structure{name: "s", fields: []structField{{name: "any", scalar: ua.TypeIDVariant}}}
+	for name, body := range map[string][]byte{
+		"a negative length":    {byte(ua.TypeIDInt32) | ua.VariantArrayValues, 0xfb, 0xff, 0xff, 0xff},
+		"variants in variants": bytes.Repeat([]byte{byte(ua.TypeIDVariant)}, 1<<20),
+	} {
+		if err := s.walk(body, func(string, any, int) {}, 0); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// What the server says of types is forgotten with the message.
+func TestNamesOfTypesTakeNoRoom(t *testing.T) {
+	name := ua.NewExpandedNodeID(ua.NewNumericNodeID(0, id.Range_Encoding_DefaultBinary), strings.Repeat("u", 1<<20), 0)
+	b, err := name.Encode()
+	if err != nil || structureType(b) != reflect.TypeFor[*ua.Range]() {
+		t.Fatal(err)
+	}
+	allocated := func() (m runtime.MemStats) {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m
+	}
+	before := allocated()
+	for i := range 50 {
+		b[len(b)-1-i] = 'v'
+		structureType(b)
+	}
+	if after := allocated(); after.HeapAlloc > before.HeapAlloc+10<<20 {
+		t.Errorf("%d MB more", (after.HeapAlloc-before.HeapAlloc)>>20)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -194,22 +195,10 @@ func specialScanner(t reflect.Type) func(*scan) {
 	return nil
 }
 
-// structureTypes are the types that the library knows, by encoded id; there are only so
-// many.
-var structureTypes sync.Map
-
 // structureType is what the library makes of a structure with an encoded type id; nil:
 // it keeps nothing of it. It says so only by making one, here of a single byte.
 func structureType(id []byte) reflect.Type {
-	if t, ok := structureTypes.Load(string(id)); ok {
-		return t.(reflect.Type)
-	}
 	o := new(ua.ExtensionObject)
-	_, _ = o.Decode(append(append([]byte{}, id...), ua.ExtensionObjectBinary, 1, 0, 0, 0, 0))
-	if o.Value == nil {
-		return nil
-	}
-	t := reflect.TypeOf(o.Value)
-	structureTypes.Store(string(id), t)
-	return t
+	_, _ = o.Decode(slices.Concat(id, []byte{ua.ExtensionObjectBinary, 1, 0, 0, 0, 0}))
+	return reflect.TypeOf(o.Value)
 }

@@ -45,15 +45,23 @@ func (s *scan) variant() {
 	for i := 0; i < n && s.err == nil; i++ {
 		s.scalar(id)
 	}
-	if mask&ua.VariantArrayDimensions == 0 {
-		return
+	if mask&ua.VariantArrayDimensions != 0 {
+		s.dimensions(n)
 	}
+}
+
+// dimensions scans those of an array of n elements. The library multiplies them in 32
+// bits, and makes whatever they announce of an array that has too few elements.
+func (s *scan) dimensions(n int) {
 	dimensions := s.length()
 	if dimensions > scanDimensions {
 		s.fail(fmt.Errorf("an array has %d dimensions", dimensions))
 	}
+	elements := int64(1)
 	for i := 0; i < dimensions && s.err == nil; i++ {
-		s.take(4)
+		if elements *= int64(s.int32()); elements < 1 || elements > int64(n) {
+			s.fail(fmt.Errorf("the dimensions of an array are not those of its %d elements", n))
+		}
 	}
 }
 

@@ -120,9 +120,13 @@ func (f *structField) one(buf *ua.Buffer, name string, field func(string, any, i
 		}
 		return f.nested.read(buf, name+".", field, depth+1)
 	}
+	s := scan{b: buf.Bytes()} // the message's scan could not know what the body is made of
+	if s.scalar(f.scalar); s.err != nil {
+		return fmt.Errorf("%s cannot be decoded: %w", name, s.err)
+	}
 	v := readScalar(buf, f.scalar)
 	if buf.Error() != nil {
-		return fmt.Errorf("%s is cut short: %w", name, buf.Error())
+		return fmt.Errorf("%s cannot be decoded: %w", name, buf.Error())
 	}
 	field(name, v, depth)
 	return nil
