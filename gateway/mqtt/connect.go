@@ -99,16 +99,21 @@ func (r *Reader) attempt(ctx context.Context, _ autopaho.ClientConfig, _ *url.UR
 
 func (r *Reader) connectPacket(p *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	p.Properties.ReceiveMaximum = &r.cfg.ReceiveMaximum
+	return p, r.login(p)
+}
+
+// login puts the user and the password, as they are now, into a CONNECT.
+func (r *Reader) login(p *paho.Connect) error {
 	if r.cfg.Login == nil {
-		return p, nil
+		return nil
 	}
 	user, password, err := r.cfg.Login()
 	if err != nil {
-		return nil, fmt.Errorf("login: %w", err)
+		return fmt.Errorf("login: %w", err)
 	}
 	p.Username, p.UsernameFlag = user, user != ""
 	p.Password, p.PasswordFlag = password, len(password) > 0
-	return p, nil
+	return nil
 }
 
 // failed notes an attempt that did not succeed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
@@ -35,12 +36,16 @@ func (r *Reader) announce(up, run context.Context) {
 	defer cancel()
 	defer context.AfterFunc(run, cancel)()
 	for attempt := 0; ; attempt++ {
+		begun := r.clk.Now().BootNS
 		err := r.online(ctx)
 		if ctx.Err() != nil {
 			r.setHost("")
 			return
 		}
 		r.setHost(fmt.Sprintf("edge nodes are not told that host application %s is online: %v", r.cfg.SparkplugHost, err))
+		if r.clk.Now().BootNS-begun >= int64(lasting) {
+			attempt = 0
+		}
 		pause(ctx, min(retryFirst<<min(attempt, 10), retryMax))
 	}
 }
@@ -54,84 +59,102 @@ func (r *Reader) online(ctx context.Context) error {
 			return nil
 		}
 	}
-	topic := "spBv1.0/STATE/" + r.cfg.SparkplugHost
-	since := r.clk.Now().WallNS / 1e6
-	down, doubted := make(chan error, 1), make(chan struct{}, 1)
-	fail := func(err error) {
-		select {
-		case down <- err:
-		default:
-		}
-	}
-	dialled, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	sock, err := r.peer.Dial(dialled)
+	h, err := r.connectHost(ctx)
 	if err != nil {
-		return r.peer.Unreachable(err)
-	}
-	client := paho.NewClient(paho.ClientConfig{
-		ClientID: r.cfg.ClientID + "-state", Conn: sock, PacketTimeout: dialTimeout,
-		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
-			if s := (hostState{Online: true}); json.Unmarshal(p.Packet.Payload, &s) == nil && !s.Online {
-				signal(doubted)
-			}
-			return true, nil
-		}},
-		OnClientError:      func(err error) { fail(r.peer.Broke(err)) },
-		OnServerDisconnect: func(d *paho.Disconnect) { fail(r.peer.Ended(broker.Code(d.ReasonCode), "")) },
-	})
-	defer func() { sock.Close(); <-client.Done() }()
-	if err := r.connectHost(dialled, client, topic, since); err != nil {
 		return err
 	}
-	// First of all its own topic: the will of an earlier connection may still come.
-	if _, err := client.Subscribe(dialled, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: topic, QoS: 1}}}); err != nil {
-		return fmt.Errorf("the subscription to %s: %w; allow the user to read it", topic, err)
-	}
+	defer h.close()
 	for {
-		if err := publishState(ctx, client, topic, hostState{true, since}); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the publication to %s: %w; allow the user to write it", topic, err)
+		if err := h.publish(ctx, hostState{true, h.since}); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("the publication to %s: %w; allow the user to write it", h.topic, err)
 		}
 		r.setHost("")
 		select {
-		case <-doubted: // somebody says that we are not there: say it again, with the same time
-		case err := <-down:
+		case <-h.doubted: // somebody says that we are not there: say it again, with the same time
+		case err := <-h.down:
 			return err
 		case <-ctx.Done():
-			if publishState(context.WithoutCancel(ctx), client, topic, hostState{false, max(since, r.clk.Now().WallNS/1e6)}) == nil {
-				_ = client.Disconnect(&paho.Disconnect{}) // else the will says it
+			if h.publish(context.WithoutCancel(ctx), hostState{false, max(h.since, r.clk.Now().WallNS/1e6)}) == nil {
+				_ = h.client.Disconnect(&paho.Disconnect{}) // else the will says it
 			}
 			return nil
 		}
 	}
 }
 
-// connectHost connects with the will that says that the host application is gone.
-func (r *Reader) connectHost(ctx context.Context, client *paho.Client, topic string, since int64) error {
-	c := &paho.Connect{ClientID: client.ClientID(), CleanStart: true, KeepAlive: uint16(r.cfg.KeepAlive / time.Second)}
-	c.WillMessage = &paho.WillMessage{Topic: topic, QoS: 1, Retain: true, Payload: hostState{false, since}.encode()}
-	if r.cfg.Login != nil {
-		user, password, err := r.cfg.Login()
-		if err != nil {
-			return fmt.Errorf("login: %w", err)
-		}
-		c.Username, c.UsernameFlag = user, user != ""
-		c.Password, c.PasswordFlag = password, len(password) > 0
-	}
-	ack, err := client.Connect(ctx, c)
-	switch {
-	case err == nil:
-		return nil
-	case ack != nil && broker.Code(ack.ReasonCode).Failed():
-		return r.peer.Refused(broker.Code(ack.ReasonCode), "")
-	}
-	return r.peer.Unreachable(err)
+// hostLink is a connection of the host application.
+type hostLink struct {
+	client  *paho.Client
+	sock    net.Conn
+	topic   string
+	since   int64         // Unix milliseconds: of the will and of the birth
+	down    chan error    // why it ended
+	doubted chan struct{} // a death came that is not ours
 }
 
-func publishState(ctx context.Context, client *paho.Client, topic string, s hostState) error {
+// connectHost connects with the will that says that the host application is gone, and
+// hears what others say of it.
+func (r *Reader) connectHost(ctx context.Context) (*hostLink, error) {
+	h := &hostLink{
+		topic: "spBv1.0/STATE/" + r.cfg.SparkplugHost, since: r.clk.Now().WallNS / 1e6,
+		down: make(chan error, 1), doubted: make(chan struct{}, 1),
+	}
+	hello := &paho.Connect{ClientID: r.cfg.ClientID + "-state", CleanStart: true, KeepAlive: uint16(r.cfg.KeepAlive / time.Second)}
+	hello.WillMessage = &paho.WillMessage{Topic: h.topic, QoS: 1, Retain: true, Payload: hostState{false, h.since}.encode()}
+	if err := r.login(hello); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var err error
+	if h.sock, err = r.peer.Dial(ctx); err != nil {
+		return nil, r.peer.Unreachable(err)
+	}
+	h.client = paho.NewClient(paho.ClientConfig{
+		ClientID: hello.ClientID, Conn: h.sock, PacketTimeout: dialTimeout,
+		OnPublishReceived:  []func(paho.PublishReceived) (bool, error){h.heard},
+		OnClientError:      func(err error) { h.fail(r.peer.Broke(err)) },
+		OnServerDisconnect: func(d *paho.Disconnect) { h.fail(r.peer.Ended(broker.Code(d.ReasonCode), "")) },
+	})
+	ack, err := h.client.Connect(ctx, hello)
+	switch {
+	case err == nil:
+	case ack != nil && broker.Code(ack.ReasonCode).Failed():
+		return nil, r.peer.Refused(broker.Code(ack.ReasonCode), "")
+	default:
+		return nil, r.peer.Unreachable(err)
+	}
+	// First of all its own topic: the will of an earlier connection may still come.
+	if _, err := h.client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: h.topic, QoS: 1}}}); err != nil {
+		h.close()
+		return nil, fmt.Errorf("the subscription to %s: %w; allow the user to read it", h.topic, err)
+	}
+	return h, nil
+}
+
+func (h *hostLink) heard(p paho.PublishReceived) (bool, error) {
+	if s := (hostState{Online: true}); json.Unmarshal(p.Packet.Payload, &s) == nil && !s.Online {
+		signal(h.doubted)
+	}
+	return true, nil
+}
+
+func (h *hostLink) fail(err error) {
+	select {
+	case h.down <- err:
+	default:
+	}
+}
+
+func (h *hostLink) close() {
+	h.sock.Close()
+	<-h.client.Done()
+}
+
+func (h *hostLink) publish(ctx context.Context, s hostState) error {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	_, err := client.Publish(ctx, &paho.Publish{Topic: topic, QoS: 1, Retain: true, Payload: s.encode()})
+	_, err := h.client.Publish(ctx, &paho.Publish{Topic: h.topic, QoS: 1, Retain: true, Payload: s.encode()})
 	return err
 }
 

@@ -1,8 +1,10 @@
 package mqtt_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,4 +93,28 @@ func TestSparkplugHost(t *testing.T) {
 		t.Errorf("death %s, want %s", got, said(false))
 	}
 	h.expect(14)
+}
+
+// A password file that cannot be read is said, tried again, and holds up no end.
+func TestSparkplugHostWithoutLogin(t *testing.T) {
+	b := newBroker(t)
+	clk := newHandClock()
+	clk.bound.Store(1)
+	var logins atomic.Int32
+	r, _, stop := startAt(t, b.url(), clk, func(c *mqtt.Config) {
+		c.SparkplugHost = "plant"
+		c.Subscriptions = []mqtt.Subscription{{Topic: "spBv1.0/#", QoS: 1, Format: mqtt.Sparkplug}}
+		c.Login = func() (string, []byte, error) {
+			if logins.Add(1) > 1 {
+				return "", nil, errors.New("no such file")
+			}
+			return "me", []byte("secret"), nil
+		}
+	})
+	b.accept(false)
+	eventually(t, "tried again", func() bool { return logins.Load() > 2 })
+	if p := r.Status().Problem; !strings.Contains(p, "login: no such file") {
+		t.Errorf("problem %q", p)
+	}
+	stop()
 }
