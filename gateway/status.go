@@ -110,8 +110,8 @@ func (s *session) status(ctx context.Context) (*Status, error) {
 func (p *pipeline) describe(st *Status) {
 	st.Generation, st.Block = p.ledger.Generation, p.seq
 	es := p.engine.Status()
-	for i := range es.Features {
-		f := newFeatureStatus(&es.Features[i])
+	for i := range es {
+		f := newFeatureStatus(&es[i])
 		st.Features = append(st.Features, f)
 		p.health.set("precision of feature "+f.Name, tooWide(&f))
 	}

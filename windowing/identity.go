@@ -142,18 +142,6 @@ func (s *idSet) dropGroups(gone func(*idGroup) bool) {
 	s.groups = slices.DeleteFunc(s.groups, func(g idGroup) bool { return gone(&g) })
 }
 
-// remembered is how many identities the set holds.
-func (s *idSet) remembered() int {
-	n := 0
-	for i := range s.groups {
-		n += s.groups[i].table.len()
-	}
-	for i := range s.late {
-		n += s.late[i].table.len()
-	}
-	return n
-}
-
 // addLate remembers late evidence at gateway time now, for keep milliseconds.
 func (s *idSet) addLate(d identity, now, keep int64) {
 	if keep == 0 {

@@ -111,8 +111,8 @@ func TestRestoredEngineGoesOnAlike(t *testing.T) {
 			}
 			checkEmissions(t, want)
 		}
-		if a, b := straight.Status(), other.Status(); a.OpenWindows != b.OpenWindows || a.Keys != b.Keys {
-			t.Fatalf("status %+v after restarts, %+v without", b, a)
+		if diff := cmp.Diff(straight.Status(), other.Status()); diff != "" {
+			t.Fatalf("status (-without +after restarts):\n%s", diff)
 		}
 	})
 }

@@ -324,7 +324,7 @@ func TestAgainstTwin(t *testing.T) {
 				t.Fatalf("operation %d: (-want +got)\n%s\n%s", i, cmp.Diff(want, got), recorded(c, blocks[:i+1]))
 			}
 		}
-		features := e.Status().Features
+		features := e.Status()
 		if len(features) != len(w.features)+w.disabled {
 			t.Fatalf("%d features, want %d and %d that are disabled", len(features), len(w.features), w.disabled)
 		}

@@ -147,7 +147,7 @@ func TestWhoCatchesUpIsNotStalled(t *testing.T) {
 	b := newBench(t, func(c *windowing.Config, f *windowing.Feature) { f.MaxLagMS = 30_000 })
 	stalled := func(want int) {
 		t.Helper()
-		if got := b.e.Status().Features[0].Inputs.StalledCount; got != want {
+		if got := b.e.Status()[0].Inputs.StalledCount; got != want {
 			t.Fatalf("%d stalled, want %d", got, want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestWhoCatchesUpIsNotStalled(t *testing.T) {
 	b.mark(reading.Mark{Kind: reading.MarkCatchUpEnd, Input: "B", TimeMS: reading.NoTime})
 	stalled(1)
 	b.say()
-	if wm := b.e.Status().Features[0].WatermarkMS; wm != 119_999 {
+	if wm := b.e.Status()[0].WatermarkMS; wm != 119_999 {
 		t.Fatalf("watermark %d once B is stalled again, want 119999", wm)
 	}
 }
@@ -299,7 +299,7 @@ func TestCoverageAndQuality(t *testing.T) {
 		if diff := cmp.Diff(quality, out.Emissions[0].Quality); diff != "" {
 			t.Error(diff)
 		}
-		if s := b.e.Status().Features[0]; s.Windowed != 6 || s.Excluded != 1 {
+		if s := b.e.Status()[0]; s.Windowed != 6 || s.Excluded != 1 {
 			t.Errorf("windowed %d, excluded %d", s.Windowed, s.Excluded)
 		}
 	}
@@ -387,7 +387,7 @@ func TestForgottenPartition(t *testing.T) {
 	b.say(at(1, 1), at(20, 1))
 	b.want("0..10 rev 1 watermark: count=1 sum=1", "0..10 closed at rev 1")
 	b.tick(300)
-	if in := b.e.Status().Features[0].Inputs; in.ActiveCount+in.IdleCount != 0 {
+	if in := b.e.Status()[0].Inputs; in.ActiveCount+in.IdleCount != 0 {
 		t.Errorf("%+v", in)
 	}
 	b.say(at(2, 1))

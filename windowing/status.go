@@ -2,15 +2,7 @@ package windowing
 
 import "tidemark/reading"
 
-// Status is a view of the engine for people. It changes nothing.
-type Status struct {
-	Features    []FeatureStatus // in the order of the configuration; disabled ones last
-	OpenWindows int
-	Identities  int // remembered
-	Keys        int
-}
-
-// FeatureStatus is one feature's part of Status.
+// FeatureStatus is a view of one feature for people.
 type FeatureStatus struct {
 	Feature  FeatureID
 	Disabled string // the fault, if any
@@ -27,21 +19,17 @@ type FeatureStatus struct {
 	Windowed, Late, Excluded uint64
 }
 
-// Status returns a view for people. It walks the whole state.
-func (e *Engine) Status() Status {
-	s := Status{OpenWindows: e.open}
+// Status returns the features in the order of the configuration, disabled ones last.
+// It changes nothing.
+func (e *Engine) Status() []FeatureStatus {
+	var list []FeatureStatus
 	for _, f := range e.features {
-		fs := f.status()
-		s.Features = append(s.Features, fs)
-		s.Keys += fs.Keys
+		list = append(list, f.status())
 	}
 	for _, d := range e.disabled {
-		s.Features = append(s.Features, FeatureStatus{Feature: d.Feature, Disabled: d.Reason, WatermarkMS: reading.NoTime})
+		list = append(list, FeatureStatus{Feature: d.Feature, Disabled: d.Reason, WatermarkMS: reading.NoTime})
 	}
-	for _, x := range e.sensorList {
-		s.Identities += x.ids.remembered()
-	}
-	return s
+	return list
 }
 
 func (f *feature) status() FeatureStatus {
