@@ -85,9 +85,11 @@ func configToRun(file string, strict bool, log zerolog.Logger) (cfg *configs.Con
 	return cfg, rejected, nil
 }
 
-// reloadOnHangup has SIGHUP apply the file anew, until it is stopped.
+// reloadOnHangup has SIGHUP apply the file anew, until it is stopped, instead of
+// ending the command.
 func reloadOnHangup(g *gateway.Gateway) (stop func()) {
 	hangups := make(chan os.Signal, 1)
+	signal.Reset(syscall.SIGHUP)
 	signal.Notify(hangups, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
