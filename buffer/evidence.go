@@ -76,10 +76,12 @@ func (s *Store) readEvidence(from uint64) (part []StoredEvidence, err error) {
 		if err != nil {
 			return s.damage("state", err)
 		}
+		size := 0
 		return s.eachRecord(tx, bucketEvidence, tagEvidence, "evidence", max(from, st.Evidence.First), st.Evidence.Next,
 			func(r StoredRecord) bool {
 				part = append(part, StoredEvidence{Seq: r.Seq, Evidence: Evidence{Kind: r.Kind, AtMS: r.AtMS, Data: r.Data}})
-				return len(part) < readBlocks
+				size += len(r.Data)
+				return len(part) < readBlocks && size < readBytes
 			})
 	})
 	return part, err

@@ -17,21 +17,6 @@ func (p *pipeline) clockEvent(e clock.Event) {
 	p.tell(func() { p.note(clockRecord(e, p.clk.Now().State)) })
 }
 
-// undeliverable records that an uplink's broker can never take a record: it is
-// kept as evidence, and the loss goes upstream.
-func (p *pipeline) undeliverable(uplinkName string, a uplink.SetAside) {
-	p.tell(func() {
-		e := buffer.Evidence{Kind: evidenceUndeliverable, AtMS: reading.FloorMS(p.clk.Now().WallNS), Data: a.Record.Data}
-		if r := a.Record.Reading; r != nil {
-			e.Kind, e.Data = evidenceUnsent, reading.AppendReading(nil, r)
-		}
-		p.evidence = append(p.evidence, e)
-		p.ledger.Counts.Lost[lostUndeliverable]++
-		p.note(p.event(uplink.EventLoss).Str("what", lostUndeliverable).Str("uplink", uplinkName).
-			Uint("seq", a.Record.Seq).Str("topic", a.Topic).Str("reason", a.Reason))
-	})
-}
-
 // clockChanged looks at the clock after it has changed: the state is shown, and
 // the first time that it is trusted the store gets its generation.
 func (p *pipeline) clockChanged() error {

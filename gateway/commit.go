@@ -112,7 +112,7 @@ func (p *pipeline) collectEmissions(c *buffer.Commit, b *reading.Batch, es []win
 			c.Records = append(c.Records, buffer.Record{Kind: uplink.KindEmission, Since: e.Since, Data: record})
 		}
 		if e.Kind == windowing.EmitLate || e.Kind == windowing.EmitQuarantine {
-			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: byte(e.Kind), AtMS: reading.FloorMS(b.WallNS), Data: record[generationLen:]})
+			c.Evidence = append(c.Evidence, buffer.Evidence{Kind: byte(e.Kind), AtMS: reading.FloorMS(b.WallNS), Data: record})
 		}
 	}
 	return [8]byte(digest.Sum(nil))
@@ -262,11 +262,3 @@ func msToNS(ms int64) int64 {
 	}
 	return ms * 1e6
 }
-
-// Kinds of evidence beside those of emissions.
-const (
-	evidenceUndeliverable byte = 128 + iota // an outbox record that no broker would take
-	evidenceReject                          // an event's record about received data that became no reading
-	evidenceRange                           // an event's record about a range of blocks with quarantined readings
-	evidenceUnsent                          // a reading that no broker would take
-)

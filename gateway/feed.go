@@ -42,9 +42,14 @@ func appendGeneration(b []byte, generation uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, generation)
 }
 
-// errShort is a record that lost its generation; the store's checksum rules it
-// out.
-var errShort = errors.New("an outbox record is too short to name its generation")
+// cutGeneration takes it off again. It fails on a record that lost it, which the
+// store's checksum rules out.
+func cutGeneration(record []byte) (generation uint64, data []byte, err error) {
+	if len(record) < generationLen {
+		return 0, nil, errors.New("a stored record is too short to name its generation")
+	}
+	return binary.LittleEndian.Uint64(record), record[generationLen:], nil
+}
 
 // Begin begins a connection.
 func (f *feed) Begin() {
@@ -67,16 +72,14 @@ func (f *feed) Next(lane uplink.Lane, dst []uplink.Record, limit, maxBytes int) 
 	var err error
 	f.buf, upTo, err = f.outbox.Next(outboxLane(lane), f.buf[:0], limit, maxBytes)
 	for _, r := range f.buf {
-		if len(r.Data) < generationLen {
-			return dst, upTo, errShort
+		gen, data, err := cutGeneration(r.Data)
+		if err != nil {
+			return dst, upTo, err
 		}
-		gen := binary.LittleEndian.Uint64(r.Data)
 		if gen == 0 {
 			gen = f.generation
 		}
-		dst = append(dst, uplink.Record{
-			Seq: r.Seq, Kind: r.Kind, Waited: lane == uplink.Backlog, Generation: gen, Data: r.Data[generationLen:],
-		})
+		dst = append(dst, uplink.Record{Seq: r.Seq, Kind: r.Kind, Waited: lane == uplink.Backlog, Generation: gen, Data: data})
 	}
 	return dst, upTo, err
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"tidemark/buffer"
 	"tidemark/reading"
 	"tidemark/uplink"
 )
@@ -81,5 +80,5 @@ func (p *pipeline) recordFlood(input, reason string, f *flood) {
 	e := p.event(uplink.EventQuarantine).Str("input", input).Str("reason", reason).Uint("count", f.More).
 		Uint("first_block", f.First).Uint("last_block", f.Last)
 	p.note(e)
-	p.evidence = append(p.evidence, buffer.Evidence{Kind: evidenceRange, AtMS: reading.FloorMS(p.clk.Now().WallNS), Data: e.Record()})
+	p.keep(evidenceRange, reading.FloorMS(p.clk.Now().WallNS), e)
 }

@@ -9,6 +9,14 @@ import (
 	"tidemark/history"
 )
 
+// Journal is what a store holds for those who look into it.
+type Journal interface {
+	history.Journal
+	// Evidence calls fn with what is kept to be looked up later, the oldest first,
+	// until fn returns an error, which Evidence returns.
+	Evidence(ctx context.Context, fn func(buffer.StoredEvidence) error) error
+}
+
 // storedJournal is a store's journal as history reads it.
 type storedJournal struct{ store *buffer.Store }
 
@@ -42,6 +50,16 @@ func (j storedJournal) Blocks(ctx context.Context, from, to uint64, fn func(buff
 // Checkpoint implements history.Journal.
 func (j storedJournal) Checkpoint(_ context.Context, before uint64) ([]byte, uint64, error) {
 	return j.store.Checkpoint(before)
+}
+
+// Evidence implements Journal.
+func (j storedJournal) Evidence(ctx context.Context, fn func(buffer.StoredEvidence) error) error {
+	return j.store.Evidence(0, func(e buffer.StoredEvidence) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(e)
+	})
 }
 
 // upTo ends a walk before block to, and with ctx.

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"tidemark/buffer"
 	"tidemark/reading"
 	"tidemark/uplink"
 )
@@ -82,10 +81,7 @@ func (p *pipeline) countReject(j *rejected) {
 	k := rejectKey{j.input, j.Kind.String(), j.Reason}
 	record, keep := p.faults.note(k, &j.Reject, p.ledger.GatewayMS)
 	if keep {
-		p.evidence = append(p.evidence, buffer.Evidence{
-			Kind: evidenceReject, AtMS: reading.FloorMS(j.IngestNS),
-			Data: uplink.RejectEvent(j.input, &j.Reject, p.clk.Now().State).Record(),
-		})
+		p.keep(evidenceReject, reading.FloorMS(j.IngestNS), uplink.RejectEvent(j.input, &j.Reject, p.clk.Now().State))
 	}
 	if record {
 		p.recordRejects(k)

@@ -260,7 +260,7 @@ func (s *session) addUplinks() error {
 				Gateway: s.cfg.Gateway.ID, Generation: generation, Prefix: u.Prefix, Finals: u.Publish == configs.PublishFinal,
 			}
 			cfg := uplinkConfig(u, s.clk)
-			cfg.SetAside = func(a uplink.SetAside) { s.pipe.undeliverable(u.Name, a) }
+			cfg.SetAside = func(a uplink.SetAside) { s.pipe.undeliverable(u.Name, enc.Finals, a) }
 			return uplink.New(cfg, f, enc, s.log)
 		}
 		if _, err := send.make(0); err != nil { // refuse what could never work before anything runs

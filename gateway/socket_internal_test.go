@@ -10,11 +10,10 @@ import (
 	"testing"
 
 	"tidemark/buffer"
-	"tidemark/history"
 )
 
 // failing is a journal that breaks in the middle.
-type failing struct{ history.Journal }
+type failing struct{ Journal }
 
 func (failing) Blocks(_ context.Context, _, _ uint64, fn func(buffer.Block) error) error {
 	if err := fn(buffer.Block{Seq: 1}); err != nil {

@@ -18,21 +18,27 @@ import (
 // frame is a piece of the answer that hands out the journal. The last one says so:
 // an answer that was cut off is told apart from one that is whole.
 type frame struct {
-	Block buffer.Block
-	Last  bool
-	Err   string // of the last: why there is no more
+	Block    buffer.Block
+	Evidence buffer.StoredEvidence
+	Last     bool
+	Err      string // of the last: why there is no more
 }
 
 // journalRoutes hands the journal out. The gateway reads short transactions and
 // copies bytes; what is made of them is made by whoever asks, so that no question
 // costs the pipeline more than that.
-func (k *socket) journalRoutes(j history.Journal) {
+func (k *socket) journalRoutes(j Journal) {
 	k.mux.HandleFunc("GET /journal/info", func(w http.ResponseWriter, r *http.Request) {
 		info, err := j.Info(r.Context())
 		answer(w, info, err)
 	})
 	k.mux.HandleFunc("GET /journal/headers", func(w http.ResponseWriter, r *http.Request) { serveBlocks(w, r, j.Headers) })
 	k.mux.HandleFunc("GET /journal/blocks", func(w http.ResponseWriter, r *http.Request) { serveBlocks(w, r, j.Blocks) })
+	k.mux.HandleFunc("GET /journal/evidence", func(w http.ResponseWriter, r *http.Request) {
+		serveFrames(w, func(send func(frame) error) error {
+			return j.Evidence(r.Context(), func(e buffer.StoredEvidence) error { return send(frame{Evidence: e}) })
+		})
+	})
 	k.mux.HandleFunc("GET /journal/checkpoint", func(w http.ResponseWriter, r *http.Request) {
 		before, err := number(r.URL.Query(), "before")
 		if err != nil {
@@ -59,10 +65,17 @@ func serveBlocks(w http.ResponseWriter, r *http.Request, walk walk) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	serveFrames(w, func(send func(frame) error) error {
+		return walk(r.Context(), from, to, func(b buffer.Block) error { return send(frame{Block: b}) })
+	})
+}
+
+// serveFrames answers with what walk sends.
+func serveFrames(w http.ResponseWriter, walk func(send func(frame) error) error) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	out := bufio.NewWriterSize(w, 64<<10)
 	enc := gob.NewEncoder(out)
-	err = walk(r.Context(), from, to, func(b buffer.Block) error { return enc.Encode(frame{Block: b}) })
+	err := walk(func(f frame) error { return enc.Encode(f) })
 	last := frame{Last: true}
 	if err != nil {
 		last.Err = err.Error()
@@ -84,7 +97,7 @@ type askedJournal struct{ socket string }
 
 // AskJournal is the journal of the gateway that listens at the socket. Nothing is
 // asked yet.
-func AskJournal(socket string) history.Journal { return askedJournal{socket} }
+func AskJournal(socket string) Journal { return askedJournal{socket} }
 
 // Info implements history.Journal.
 func (j askedJournal) Info(ctx context.Context) (*history.Info, error) {
@@ -111,7 +124,16 @@ func (j askedJournal) Blocks(ctx context.Context, from, to uint64, fn func(buffe
 }
 
 func (j askedJournal) blocks(ctx context.Context, path string, from, to uint64, fn func(buffer.Block) error) error {
-	resp, err := ask(ctx, j.socket, http.MethodGet, fmt.Sprintf("%s?from=%d&to=%d", path, from, to))
+	return j.frames(ctx, fmt.Sprintf("%s?from=%d&to=%d", path, from, to), func(f *frame) error { return fn(f.Block) })
+}
+
+// Evidence implements Journal.
+func (j askedJournal) Evidence(ctx context.Context, fn func(buffer.StoredEvidence) error) error {
+	return j.frames(ctx, "/journal/evidence", func(f *frame) error { return fn(f.Evidence) })
+}
+
+func (j askedJournal) frames(ctx context.Context, target string, fn func(*frame) error) error {
+	resp, err := ask(ctx, j.socket, http.MethodGet, target)
 	if err != nil {
 		return err
 	}
@@ -130,7 +152,7 @@ func (j askedJournal) blocks(ctx context.Context, path string, from, to uint64, 
 		case f.Last:
 			return nil
 		}
-		if err := fn(f.Block); err != nil {
+		if err := fn(&f); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/configs"
+	"tidemark/gateway"
 	"tidemark/history"
 	"tidemark/reading"
 	"tidemark/windowing/disorder"
@@ -80,7 +81,7 @@ func advise(cmd *cobra.Command, from *journalFlags, args []string, top int) (*ad
 		return &advice{args[0], meter.Report(top), adviseAssumptions}, nil
 	}
 	var a *advice
-	err = from.with(cmd.Context(), func(j history.Journal) error {
+	err = from.with(cmd.Context(), func(j gateway.Journal) error {
 		info, err := j.Info(cmd.Context())
 		if err != nil {
 			return err

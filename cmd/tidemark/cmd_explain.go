@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidemark/gateway"
 	"tidemark/history"
 	"tidemark/reading"
 )
@@ -40,7 +41,7 @@ what they do not prove is marked.`,
 			if err := parseWindow(args[1], &q); err != nil {
 				return err
 			}
-			return from.with(cmd.Context(), func(j history.Journal) error {
+			return from.with(cmd.Context(), func(j gateway.Journal) error {
 				bar := newProgressBar(cmd)
 				x, err := history.Explain(cmd.Context(), j, q, bar.show)
 				bar.end()

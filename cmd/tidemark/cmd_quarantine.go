@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"tidemark/configs"
 	"tidemark/gateway"
 	"tidemark/reading"
 )
@@ -42,16 +40,10 @@ func (f *selectionFlags) add(cmd *cobra.Command) {
 // check refuses a reason that there is not.
 func (f *selectionFlags) check() error {
 	f.Reason = strings.ToUpper(f.Reason)
-	names := reading.QuarantineReasons()
-	for _, n := range names {
-		if f.Reason == "" || f.Reason == n {
-			return nil
-		}
+	if f.Reason == "" {
+		return nil
 	}
-	if near := configs.Nearest(f.Reason, names); near != "" {
-		return fmt.Errorf("--reason %s: there is no such reason; did you mean %s?", f.Reason, near)
-	}
-	return fmt.Errorf("--reason %s: there is no such reason; there are %s", f.Reason, strings.Join(names, ", "))
+	return oneOf("--reason", f.Reason, reading.QuarantineReasons())
 }
 
 func newQuarantineListCmd() *cobra.Command {

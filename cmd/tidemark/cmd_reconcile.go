@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/clock"
+	"tidemark/gateway"
 	"tidemark/history"
 	"tidemark/reading"
 	"tidemark/uplink"
@@ -41,7 +42,7 @@ everything is kept says so (partial). --from and --to are starts of windows.`,
 				view = now.Format("20060102T150405Z")
 			}
 			r := &reconciler{view: uplink.View{Name: view, ReconciledAtNS: now.UnixNano()}, what: what, out: out}
-			err = from.with(cmd.Context(), func(j history.Journal) error { return r.run(cmd, j, file) })
+			err = from.with(cmd.Context(), func(j gateway.Journal) error { return r.run(cmd, j, file) })
 			return done(err)
 		},
 	}

@@ -29,7 +29,7 @@ func (f *journalFlags) add(cmd *cobra.Command) {
 }
 
 // with calls fn with the journal. Errors have their exit code.
-func (f *journalFlags) with(ctx context.Context, fn func(history.Journal) error) error {
+func (f *journalFlags) with(ctx context.Context, fn func(gateway.Journal) error) error {
 	if f.store == "" {
 		socket, err := f.path()
 		if err != nil {
@@ -91,7 +91,7 @@ the revisions and values that went upstream. --from and --to are times of arriva
 			if err != nil {
 				return err
 			}
-			err = from.with(cmd.Context(), func(j history.Journal) error {
+			err = from.with(cmd.Context(), func(j gateway.Journal) error {
 				bar := newProgressBarBeside(cmd, file)
 				r, err := history.Record(cmd.Context(), j, s, bar.show, out)
 				bar.end()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,18 @@ func parseMoment(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is no time: write RFC 3339, as in 2026-01-01T12:00:00Z, or milliseconds since 1970", s)
 	}
 	return ms, nil
+}
+
+// oneOf refuses a flag's value that is not among those that there are, and offers the
+// nearest.
+func oneOf(flag, value string, valid []string) error {
+	if slices.Contains(valid, value) {
+		return nil
+	}
+	if near := configs.Nearest(value, valid); near != "" {
+		return fmt.Errorf("%s %s: there is no such one; did you mean %s?", flag, value, near)
+	}
+	return fmt.Errorf("%s %s: there is no such one; there are %s", flag, value, strings.Join(valid, ", "))
 }
 
 // sensorName is an argument ASSET/SENSOR.

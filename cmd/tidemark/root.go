@@ -79,7 +79,7 @@ func newRootCmd() *cobra.Command {
 	}
 	group("Set up:", newDemoCmd(), newInitCmd(), newBrowseCmd(), newCheckCmd(), newPKICmd())
 	group("Run and keep:", newRunCmd(), newReloadCmd(), newBackupCmd(), newRestoreCmd(), newStoreCmd())
-	group("Look into it:", newStatusCmd(), newTagsCmd(), newTailCmd(), newExplainCmd(), newQuarantineCmd())
+	group("Look into it:", newStatusCmd(), newTagsCmd(), newTailCmd(), newExplainCmd(), newQuarantineCmd(), newEvidenceCmd())
 	group("Study the data:", newAdviseCmd(), newReconcileCmd(), newRecordCmd(), newReplayCmd(), newJudgeCmd())
 	group("Other:", newVersionCmd())
 	root.SetHelpCommandGroupID("Other:")
