@@ -99,13 +99,12 @@ func (e *Engine) Step(b *reading.Batch) *Output {
 		e.reconfigure(b.Config)
 	}
 	marks := b.Marks
-	var near lookAhead
 	for i := range b.Readings {
 		for len(marks) > 0 && marks[0].At <= i {
 			e.mark(&marks[0])
 			marks = marks[1:]
 		}
-		e.out.Outcomes = append(e.out.Outcomes, e.take(&b.Readings[i], near.route(e, b.Readings, i)))
+		e.out.Outcomes = append(e.out.Outcomes, e.take(&b.Readings[i], e.routes.Get(b.Readings[i].Tag)))
 	}
 	for i := range marks {
 		e.mark(&marks[i])
