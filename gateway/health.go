@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -27,21 +28,22 @@ type health struct {
 	faults map[string]Fault
 	turned turn // to the verdict of now
 
-	// Of the session before, until this one has settled.
+	// Of the sessions before, until this one has settled; nil after that.
 	old       map[string]Fault
 	before    turn
-	settledMS int64 // gateway time
+	settledNS int64 // boot line
 }
 
 // turn is when the verdict became what it is.
 type turn struct {
 	degraded bool
 	since    string
+	assumed  bool // at the beginning of a session, which has found nothing yet
 }
 
-// settleMS is what a session may take to find its connections again. What looks
-// as before within that time has not changed.
-const settleMS = 60_000
+// settleTime is what a session may take to find its connections again. What looks as
+// before within that time has not changed.
+const settleTime = time.Minute
 
 // Fault is one thing that is wrong now.
 type Fault struct {
@@ -49,23 +51,30 @@ type Fault struct {
 	Detail string `json:"detail"` // what, and what to do
 	Since  string `json:"since"`  // RFC 3339, by the gateway's clock
 
-	gatewayMS int64
+	bootNS int64
 }
 
 func newHealth(log zerolog.Logger) *health { return &health{log: log, faults: map[string]Fault{}} }
 
-// begin takes in a session, whose clock goes on where the last one's stood.
+// begin takes in a session. One before that never settled, since its configuration was
+// taken back or another came soon, leaves over what it had not found yet.
 func (h *health) begin(clk *clock.Clock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clk = clk
 	now := clk.Now()
-	h.settledMS = now.GatewayMS + settleMS
-	h.before = h.turned
-	if h.turned.degraded || h.turned.since == "" {
-		h.turned = turn{since: history.Time(now.WallNS)}
+	h.settle(now.BootNS)
+	if h.old == nil || !h.turned.assumed {
+		h.before = h.turned
 	}
-	h.old, h.faults = h.faults, map[string]Fault{}
+	if h.turned.degraded || h.turned.since == "" {
+		h.turned = turn{since: history.Time(now.WallNS), assumed: true}
+	}
+	if h.old == nil {
+		h.old = map[string]Fault{}
+	}
+	maps.Copy(h.old, h.faults)
+	h.faults, h.settledNS = map[string]Fault{}, now.BootNS+int64(settleTime)
 }
 
 func (h *health) progress() { h.beats.Add(1) }
@@ -75,21 +84,19 @@ func (h *health) set(name, detail string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clk.Now()
-	if h.old != nil && now.GatewayMS > h.settledMS {
-		h.settle()
-	}
+	h.settle(now.BootNS)
 	was, is := h.faults[name]
 	switch {
 	case detail == "" && is:
 		delete(h.faults, name)
-		h.log.Info().Str("fault", name).Int64("lasted_ms", now.GatewayMS-was.gatewayMS).Msg("recovered")
+		h.log.Info().Str("fault", name).Int64("lasted_ms", (now.BootNS-was.bootNS)/1e6).Msg("recovered")
 	case detail != "" && is:
 		was.Detail = detail
 		h.faults[name] = was
 	case detail != "":
 		f, before := h.old[name]
 		if !before {
-			f = Fault{Name: name, Since: history.Time(now.WallNS), gatewayMS: now.GatewayMS}
+			f = Fault{Name: name, Since: history.Time(now.WallNS), bootNS: now.BootNS}
 			h.log.Warn().Str("fault", name).Msg(detail)
 		}
 		f.Detail = detail
@@ -97,15 +104,18 @@ func (h *health) set(name, detail string) {
 		delete(h.old, name)
 	}
 	if degraded := len(h.faults) > 0; degraded != h.turned.degraded {
-		h.turned = turn{degraded, history.Time(now.WallNS)}
+		h.turned = turn{degraded: degraded, since: history.Time(now.WallNS)}
 		if h.old != nil && degraded == h.before.degraded && h.before.since != "" {
 			h.turned = h.before
 		}
 	}
 }
 
-// settle forgets the session before.
-func (h *health) settle() {
+// settle forgets the sessions before when this one has had its time. The lock is held.
+func (h *health) settle(bootNS int64) {
+	if h.old == nil || bootNS <= h.settledNS {
+		return
+	}
 	for name := range h.old {
 		h.log.Info().Str("fault", name).Msg("recovered: it did not come again after the reload")
 	}
@@ -155,7 +165,7 @@ func (h *health) list() []Fault {
 	defer h.mu.Unlock()
 	out := slices.Collect(maps.Values(h.faults))
 	slices.SortFunc(out, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.gatewayMS, b.gatewayMS), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.bootNS, b.bootNS), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }

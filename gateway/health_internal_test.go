@@ -24,6 +24,7 @@ func TestVerdictOutlivesAReload(t *testing.T) {
 		t.Fatalf("%+v, then %+v", good, bad)
 	}
 
+	h.begin(clk) // of a configuration that is taken back at once
 	h.begin(clk)
 	h.set("uplink a", "connecting")
 	h.set("input b", "connecting")
@@ -47,7 +48,7 @@ func TestVerdictOutlivesAReload(t *testing.T) {
 	if got := h.verdict(); got != good {
 		t.Errorf("%+v, was trustworthy since %+v", got, good)
 	}
-	h.settledMS = clk.Now().GatewayMS - 1
+	h.settledNS = clk.Now().BootNS - 1
 	h.set("uplink a", "the broker is away")
 	h.set("uplink a", "")
 	if got := h.verdict(); got.degraded || got.since <= good.since {
@@ -66,7 +67,7 @@ func TestFaultEndsWithAReload(t *testing.T) {
 	if v := h.verdict(); v.degraded {
 		t.Errorf("%+v", v)
 	}
-	h.settledMS = clk.Now().GatewayMS - 1
+	h.settledNS = clk.Now().BootNS - 1
 	h.set("input a", "")
 	if !strings.Contains(log.String(), "did not come again") || h.old != nil {
 		t.Errorf("%s", &log)

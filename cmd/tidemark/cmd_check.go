@@ -165,7 +165,7 @@ func refusals(ctx context.Context, cfg *configs.Config) ([]windowing.Fault, erro
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	store := cfg.Store.Path.String()
-	socket := configs.Path(store).Socket()
+	socket := cfg.Store.Path.Socket()
 	refused, err := history.Refusals(ctx, gateway.AskJournal(socket), engine.Features)
 	if err == nil || !nobodyListens(err) {
 		if err != nil {

@@ -7,12 +7,12 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"tidemark/configs"
 	"tidemark/gateway"
 	"tidemark/uplink"
 	"tidemark/windowing"
-
-	"github.com/spf13/cobra"
 )
 
 // What the commands print for people is written in this file, except of those that
