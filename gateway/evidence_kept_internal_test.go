@@ -34,6 +34,7 @@ func TestEvidenceIsReadBack(t *testing.T) {
 	r := reading.Reading{Tag: reading.MakeTag(reading.Series{Input: "in", Sensor: "temp"}), Value: reading.IntValue(3), Source: sourceTime(now)}
 	b.pipe.undeliverable("up", false, uplink.SetAside{Record: uplink.Record{Kind: uplink.KindReading, Generation: 7, Reading: &r}, Reason: "too large"})
 	odd := func() {
+		b.pipe.readMail() // what was told comes first
 		b.pipe.countReject(&rejected{"in", reading.Reject{Kind: reading.Malformed, Reason: "not_json", ID: "1"}})
 		b.pipe.evidence = append(b.pipe.evidence, buffer.Evidence{Kind: 200, AtMS: 1}, buffer.Evidence{Kind: evidenceRange, AtMS: 1, Data: []byte("short")})
 	}
