@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,35 @@ func TestRestoreBelowARoot(t *testing.T) {
 	}
 	if kept, _ := filepath.Glob(filepath.Join(dir, "state", "*.before-restore-*")); len(kept) > 0 {
 		t.Errorf("a damaged backup moved the store to %v", kept)
+	}
+}
+
+// A restore that does not come to its end, for whatever reason, leaves the store that
+// was there: one that does not know that it was restored would count its revisions on.
+func TestRestoreThatFailsLeavesTheStore(t *testing.T) {
+	dir, out, _ := backedUp(t)
+	secret, store := filepath.Join(dir, "secret"), filepath.Join(dir, "state", "t.db")
+	if err := errors.Join(os.Remove(secret), os.Mkdir(secret, 0o700)); err != nil { // no file can take its name
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := runIn(t, "restore", "--overwrite", out); code != exitRuntime || !strings.Contains(errOut, secret) {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if after, err := os.ReadFile(store); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("another store is there, %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "state", "*")); len(left) != 1 {
+		t.Errorf("left are %v", left)
+	}
+	if err := os.Remove(secret); err != nil {
+		t.Fatal(err)
+	}
+	if code, text, errOut := runIn(t, "restore", "--overwrite", out); code != exitOK {
+		t.Errorf("exit %d, %s%s", code, text, errOut)
 	}
 }
 

@@ -87,23 +87,38 @@ func restore(cmd *cobra.Command, path, root string, overwrite bool, now time.Tim
 		return m, "", conflict
 	}
 	store := filepath.Join(root, m.Store)
-	if kept, err = putAside(store, now); err != nil {
+	if err := atRest(store); err != nil {
 		return m, "", err
 	}
+	// No gateway may find a store that does not know that it was restored: it comes last,
+	// under its name.
+	begun := store + ".restoring"
+	defer os.Remove(begun)
 	// What is begun is not left half done.
-	err = eachPlace(path, "restoring", bar.until(context.WithoutCancel(cmd.Context())), func(_ *archive.Reader, p *archive.Place) error { return p.Put(filepath.Join(root, p.Path)) })
+	err = eachPlace(path, "restoring", bar.until(context.WithoutCancel(cmd.Context())), func(_ *archive.Reader, p *archive.Place) error {
+		if p.IsStore {
+			return p.Put(begun)
+		}
+		return p.Put(filepath.Join(root, p.Path))
+	})
 	if err != nil {
-		return m, kept, err
+		return m, "", err
 	}
 	data, err := os.ReadFile(filepath.Join(root, m.Config))
 	if err != nil {
-		return m, kept, err
+		return m, "", err
 	}
 	cfg, err := configs.ParseFile(m.Config, data)
 	if cfg == nil {
-		return m, kept, fmt.Errorf("the restored configuration is none for this version: %w", err)
+		return m, "", fmt.Errorf("the restored configuration is none for this version: %w", err)
 	}
-	return m, kept, gateway.MarkRestored(cfg, store, now.UnixMilli())
+	if err := gateway.MarkRestored(cfg, begun, now.UnixMilli()); err != nil {
+		return m, "", err
+	}
+	if kept, err = putAside(store, now); err != nil {
+		return m, "", err
+	}
+	return m, kept, os.Rename(begun, store)
 }
 
 // eachPlace reads an archive to its end, unless progress ends it with an error.
@@ -135,12 +150,20 @@ func eachPlace(path, step string, progress func(string, int64, int64) error, fn 
 	}
 }
 
+// atRest is an error if somebody uses the store. It may not be there.
+func atRest(store string) error {
+	if _, err := os.Lstat(store); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return buffer.Unused(store)
+}
+
 // putAside renames the store that is in the way, unless somebody uses it.
 func putAside(store string, now time.Time) (kept string, err error) {
 	if _, err := os.Lstat(store); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err := buffer.Unused(store); err != nil {
+	if err := atRest(store); err != nil {
 		return "", err
 	}
 	kept = store + ".before-restore-" + now.UTC().Format("20060102T150405Z")
