@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidemark/configs"
+	"tidemark/internal/owner"
 )
 
 func newInitCmd() *cobra.Command { return initCmd(os.DirFS("/"), os.Hostname) }
@@ -94,16 +95,9 @@ func createFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, reference) {
-		return os.WriteFile(path, data, 0o644)
+	now, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(now, reference) {
+		return owner.WriteFile(path, data, 0o644)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists and is not as the package brought it; remove it or name another file", path)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	return fmt.Errorf("%s exists and is not as the package brought it; remove it or name another file", path)
 }

@@ -7,6 +7,7 @@
 package owner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,6 +52,31 @@ func CreateTemp(dir, pattern string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// WriteFile writes a file at once or not at all. A file that had the name before stays
+// until the new one takes its place.
+func WriteFile(file string, data []byte, mode fs.FileMode) error {
+	dir := filepath.Dir(file)
+	f, err := CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already if all went well
+	_, err = f.Write(data)
+	err = cmp.Or(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), file); err != nil {
+		return err
+	}
+	// A power cut keeps the order in which several are written.
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(d.Sync(), d.Close())
 }
 
 // give has chown give a new file to the owner of its directory.

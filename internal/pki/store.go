@@ -177,31 +177,12 @@ func (s *Store) put(p Place, c *x509.Certificate) error {
 	return write(filepath.Join(s.dir, string(p), "certs", Thumbprint(c)+".der"), c.Raw, 0o644)
 }
 
-// write writes a file at once or not at all.
+// write writes a file at once or not at all, and makes its directory.
 func write(file string, data []byte, mode fs.FileMode) error {
-	dir := filepath.Dir(file)
-	if err := owner.MkdirAll(dir, 0o750); err != nil {
+	if err := owner.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return err
 	}
-	f, err := owner.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already if all went well
-	_, err = f.Write(data)
-	err = cmp.Or(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return err
-	}
-	// A power cut keeps the order in which several are written.
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(d.Sync(), d.Close())
+	return owner.WriteFile(file, data, mode)
 }
 
 // mostRejected bounds what strangers can leave behind.
