@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"strings"
 	"sync"
@@ -49,16 +48,21 @@ type channel struct {
 	id      uint32 // of the channel, as the server numbers it
 	tokens  []token
 	request uint32 // number of the last one
-	asked   map[uint32]chan reply
+	asked   map[uint32]*question
 	nonce   []byte // of ours, in the opening that is under way
 	why     error  // what ended it
 
-	heard uint32            // sequence number of the last chunk that came; 0: none. The listener's
-	parts map[uint32][]byte // of answers that have begun to come; the listener's
+	heard uint32 // sequence number of the last chunk that came; 0: none. The listener's
 
 	closing sync.Once
 	closed  chan struct{} // closed when the channel is no longer of use
 	work    sync.WaitGroup
+}
+
+// question is a request that waits for its answer.
+type question struct {
+	answer chan reply // of one
+	begun  []byte     // what came of it so far; the listener's
 }
 
 // reply is what came for a request: the encoded answer, or why there is none.
@@ -89,7 +93,7 @@ func dial(ctx context.Context, address, url string, by secured) (*channel, error
 	}
 	c := &channel{
 		by: by, wire: wire{conn: conn, in: bufio.NewReaderSize(conn, chunkMost)},
-		asked: map[uint32]chan reply{}, parts: map[uint32][]byte{}, closed: make(chan struct{}),
+		asked: map[uint32]*question{}, closed: make(chan struct{}),
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -178,23 +182,19 @@ func (c *channel) header(token *ua.NodeID, timeout time.Duration) *ua.RequestHea
 
 // ask sends a request and waits for the encoded answer.
 func (c *channel) ask(ctx context.Context, kind string, req ua.Request, timeout time.Duration) ([]byte, error) {
-	answers, n := make(chan reply, 1), c.number()
+	q, n := &question{answer: make(chan reply, 1)}, c.number()
 	req.Header().RequestHandle = n
 	c.mu.Lock()
-	c.asked[n] = answers
+	c.asked[n] = q
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.asked, n)
-		c.mu.Unlock()
-	}()
+	defer c.forget(n)
 	if err := c.write(kind, n, req, requestTimeout); err != nil {
 		return nil, err
 	}
 	late := time.NewTimer(timeout + leniency)
 	defer late.Stop()
 	select {
-	case a := <-answers:
+	case a := <-q.answer:
 		if a.err != nil {
 			return nil, fmt.Errorf("%s: %w", service(req), a.err)
 		}
@@ -216,17 +216,17 @@ func (c *channel) number() uint32 {
 	return c.request
 }
 
-// write sends a request, in as many chunks as the server wants. A connection that takes
-// it for longer than timeout is ended.
+// write sends a request, in as many chunks as the server wants. A connection that has
+// not taken it after timeout, or what goes before it, is ended.
 func (c *channel) write(kind string, n uint32, req ua.Request, timeout time.Duration) error {
 	body, err := encode(req)
 	if err != nil {
 		return fmt.Errorf("%s: %w", service(req), err)
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	late := time.AfterFunc(timeout, func() { c.end(errors.New("the server takes nothing more")) })
 	defer late.Stop()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	head, seal, err := c.head(kind)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (c *channel) write(kind string, n uint32, req ua.Request, timeout time.Dura
 
 // numbered puts a sequence header before a part of a request.
 func (c *channel) numbered(n uint32, part []byte) []byte {
-	if c.sequence++; c.sequence > math.MaxUint32-1024 { // Part 6 §6.7.2.4
+	if c.sequence++; c.sequence > sequenceLast {
 		c.sequence = 1
 	}
 	return append(sequenceHeader(c.sequence, n), part...)

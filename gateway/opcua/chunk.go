@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gopcua/opcua/ua"
@@ -18,6 +19,9 @@ const (
 	channelHead  = frameHead + 4 // with the channel's id
 	messageHead  = channelHead + 4
 	sequenceHead = 8
+	// Sequence numbers begin again after sequenceLast or later, with less than
+	// sequenceFirst (Part 6 §6.7.2.4).
+	sequenceLast, sequenceFirst = math.MaxUint32 - 1024, 1024
 	// tokenLifetime is how long we ask the channel's keys to last.
 	tokenLifetime = time.Hour
 	// tokensKept are the keys that a server may use: the newest, and those before.
@@ -169,8 +173,8 @@ func (c *channel) chunk(b []byte) error {
 		return err
 	}
 	sequence, n := binary.LittleEndian.Uint32(plain), binary.LittleEndian.Uint32(plain[4:])
-	// Numbers begin again some time before they end (Part 6 §6.7.2.4).
-	if c.by.mode > ua.MessageSecurityModeNone && c.heard != 0 && sequence != c.heard+1 && sequence >= 1024 {
+	again := c.heard >= sequenceLast && sequence < sequenceFirst
+	if c.by.mode > ua.MessageSecurityModeNone && c.heard != 0 && sequence != c.heard+1 && !again {
 		return fmt.Errorf("chunk %d follows on chunk %d: something was taken out or put in on the way", sequence, c.heard)
 	}
 	c.heard = sequence
@@ -197,58 +201,45 @@ func (c *channel) message(b []byte) ([]byte, error) {
 // opened returns what a chunk protects by the certificates. It has to be by those that
 // were asked for.
 func (c *channel) opened(b []byte) ([]byte, error) {
-	h := new(uasc.AsymmetricSecurityHeader)
-	n, err := h.Decode(b[channelHead:])
-	if err != nil {
-		return nil, fmt.Errorf("the server's opening of the channel cannot be read: %w", err)
+	s := scan{b: b[channelHead:]}
+	policy, certificate := s.take(s.length()), s.take(s.length())
+	s.bytes() // thumbprint of our certificate, without whose key nothing is read
+	if s.err != nil {
+		return nil, fmt.Errorf("the server's opening of the channel cannot be read: %w", s.err)
 	}
-	if h.SecurityPolicyURI != c.by.policy() || c.by.mode > ua.MessageSecurityModeNone && !bytes.Equal(leaf(h.SenderCertificate), leaf(c.by.server)) {
+	if string(policy) != c.by.policy() || c.by.mode > ua.MessageSecurityModeNone && !bytes.Equal(leaf(certificate), leaf(c.by.server)) {
 		return nil, errors.New("the server opens the channel with another security policy or certificate than it was asked to")
 	}
 	asym, err := c.by.opening()
 	if err != nil {
 		return nil, err
 	}
-	return asym.open(b, channelHead+n)
+	return asym.open(b, len(b)-len(s.b))
 }
 
 // part takes a part of an answer, and hands the answer over with its last.
 func (c *channel) part(kind string, chunk byte, n uint32, part []byte) error {
 	c.mu.Lock()
-	answers, nonce := c.asked[n], c.nonce
+	q, nonce := c.asked[n], c.nonce
 	c.mu.Unlock()
-	whole := c.parts[n]
-	delete(c.parts, n)
-	if answers == nil {
+	if q == nil {
 		return nil // nobody waits for it any more
 	}
-	if len(whole)+len(part) > messageMost {
-		answers <- reply{err: fmt.Errorf("the answer has more than %d bytes", messageMost)}
-		c.forget(n)
+	q.begun = append(q.begun, part...)
+	answer := reply{body: q.begun}
+	switch {
+	case len(q.begun) > messageMost:
+		answer = reply{err: fmt.Errorf("the answer has more than %d bytes", messageMost)}
+	case chunk == uacp.ChunkTypeIntermediate:
 		return nil
-	}
-	switch chunk {
-	case uacp.ChunkTypeIntermediate:
-		c.parts[n] = append(whole, part...)
-		return nil
-	case uacp.ChunkTypeAbort:
-		abort := new(uasc.MessageAbort)
-		if _, err := abort.Decode(part); err != nil {
-			return fmt.Errorf("the server breaks off an answer and cannot be understood: %w", err)
-		}
-		answers <- reply{err: ua.StatusCode(abort.ErrorCode)}
-		c.forget(n)
-		return nil
-	}
-	if len(whole) > 0 {
-		part = append(whole, part...)
-	}
-	if kind == uasc.MessageTypeOpenSecureChannel {
-		if err := c.agree(part, nonce); err != nil {
+	case chunk == uacp.ChunkTypeAbort:
+		answer = reply{err: refusal(part)}
+	case kind == uasc.MessageTypeOpenSecureChannel:
+		if err := c.agree(q.begun, nonce); err != nil {
 			return err
 		}
 	}
-	answers <- reply{body: part}
+	q.answer <- answer
 	c.forget(n)
 	return nil
 }
@@ -268,6 +259,9 @@ func (c *channel) agree(body, nonce []byte) error {
 	}
 	t := token{id: opened.SecurityToken.TokenID}
 	if c.by.mode > ua.MessageSecurityModeNone {
+		if len(opened.ServerNonce) < len(nonce) {
+			return errors.New("the server makes keys of less chance than the security policy demands")
+		}
 		algo, err := uapolicy.Symmetric(c.by.policyURI, nonce, opened.ServerNonce)
 		if err != nil {
 			return fmt.Errorf("cannot agree on keys with the server: %w", err)

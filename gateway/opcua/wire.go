@@ -51,13 +51,20 @@ func (w *wire) frame() ([]byte, error) {
 		return nil, err
 	}
 	if string(b[:3]) == uacp.MessageTypeError {
-		e := new(uacp.Error)
-		if _, err := e.Decode(b[frameHead:]); err != nil {
-			return nil, errors.New("the server ends the connection and does not say why")
-		}
-		return nil, e
+		return nil, refusal(b[frameHead:])
 	}
 	return b, nil
+}
+
+// refusal is what the server says when it breaks off an answer or ends the connection: a
+// status code, and a reason (Part 6 §7.1.2.5).
+func refusal(b []byte) error {
+	s := scan{b: b}
+	code := s.int32()
+	if s.bytes(); s.err != nil {
+		return errors.New("the server gives up and does not say why")
+	}
+	return ua.StatusCode(code)
 }
 
 // greet agrees with the server on how large things may be.
