@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"sync"
 
 	"tidemark/buffer"
@@ -10,7 +11,8 @@ import (
 )
 
 // board knows the last reading of every series, for `tidemark tags`: as the engine
-// took it, which is a moment before it is on disk.
+// took it, which is a moment before it is on disk. It outlives a reload: an OPC UA
+// server that keeps the subscription does not say again what has not changed.
 type board struct {
 	mu    sync.Mutex
 	rows  reading.ByTag[*posted] // under mu
@@ -58,6 +60,17 @@ func (b *board) row(tag reading.Tag) *posted {
 // restart does not empty the board.
 const boardBlocks = 64
 
+// begin makes the board ready for a session: the series of other inputs go.
+func (b *board) begin(inputs []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for tag := range b.rows.All() {
+		if !slices.Contains(inputs, tag.Value().Input) {
+			b.rows.Delete(tag)
+		}
+	}
+}
+
 // restore fills the board from the journal's last blocks up to seq. What became of
 // a reading there is not known beyond the clock's verdict.
 func (b *board) restore(store *buffer.Store, seq uint64) error {
@@ -70,7 +83,7 @@ func (b *board) restore(store *buffer.Store, seq uint64) error {
 		defer b.mu.Unlock()
 		for i := range batch.Readings {
 			r := &batch.Readings[i]
-			if row := b.row(r.Tag); row != nil {
+			if row := b.row(r.Tag); row != nil && row.count == 0 {
 				row.last, row.verdict = *r, history.Judged(r)
 			}
 		}

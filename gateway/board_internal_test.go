@@ -30,6 +30,41 @@ func TestTagsOutliveARestart(t *testing.T) {
 	}
 }
 
+// A reload empties nothing but what its inputs no longer read.
+func TestTagsOutliveAReload(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	b := start(t, store, "local")
+	b.trust()
+	b.bring(b.clk.Now().WallNS)
+	b.end()
+	b.gateway.board.note([]reading.Reading{
+		{Tag: reading.MakeTag(reading.Series{Input: "in", Asset: "quiet"})},
+		{Tag: reading.MakeTag(reading.Series{Input: "gone", Asset: "a"})},
+	}, make([]windowing.Outcome, 2))
+	s, err := b.gateway.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.store.Close()
+	defer s.socket.ln.Close()
+	counts := map[string]uint64{}
+	s.pipe.board.each(func(p *posted) { counts[p.last.Tag.Value().Asset] = p.count })
+	if want := map[string]uint64{"a": 1, "quiet": 1}; !maps.Equal(counts, want) {
+		t.Errorf("after a reload readings %v, want %v", counts, want)
+	}
+}
+
+// Parts of a value count for its node before the reader has seen that it has parts.
+func TestTagsOfParts(t *testing.T) {
+	series := func(sensor string) reading.Series { return reading.Series{Input: "in", Asset: "press", Sensor: sensor} }
+	l := newTagList(0, []reading.Point{{Series: series("force"), Address: "ns=2;s=force"}}, windowing.Config{}, 0)
+	l.spoken(&posted{last: reading.Reading{Tag: reading.MakeTag(series("force[1].x"))}})
+	l.silent()
+	if got := l.tags(); len(got) != 1 || got[0].Sensor != "force[1].x" || got[0].Address != "ns=2;s=force" {
+		t.Errorf("tags of a value in parts: %+v", got)
+	}
+}
+
 // Of more series than there is room for, readings are counted.
 func TestBoardIsBounded(t *testing.T) {
 	b := newBoard()

@@ -40,6 +40,7 @@ type Gateway struct {
 	trend   trend    // of the clock
 	health  *health
 	results *results
+	board   *board
 	reload
 }
 
@@ -51,7 +52,7 @@ type setAside struct {
 
 // New prepares a gateway. Nothing is opened before Run.
 func New(cfg *configs.Config, o Options) *Gateway {
-	g := &Gateway{cfg: cfg, opts: o, log: o.Log, health: newHealth(o.Log), results: newResults()}
+	g := &Gateway{cfg: cfg, opts: o, log: o.Log, health: newHealth(o.Log), results: newResults(), board: newBoard()}
 	if o.Rejected != nil {
 		g.reject(o.Rejected)
 	}

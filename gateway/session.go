@@ -141,7 +141,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 			int(c.Store.CommitBytes), float64(c.Store.DailyBudget)),
 		taken: map[string]uint64{}, alive: map[string]int64{}, catching: map[string]catcher{}, sessions: map[string][]string{},
 		born:     make(chan struct{}),
-		measures: newMeasures(), board: newBoard(), tails: &tails{}, results: s.gateway.results,
+		measures: newMeasures(), board: s.gateway.board, tails: &tails{}, results: s.gateway.results,
 	}
 	for i := range c.Features {
 		p.specs[c.Features[i].Name] = c.Features[i].Spec()
@@ -153,6 +153,7 @@ func newPipeline(s *session, rec *recovered) (*pipeline, error) {
 		p.policies[in.Name] = inputPolicy(c, in)
 	}
 	p.ledger.Gateway = c.Gateway.ID
+	p.board.begin(p.inputs)
 	if err := p.board.restore(s.store, rec.seq); err != nil {
 		return nil, err
 	}

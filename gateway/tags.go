@@ -149,7 +149,14 @@ func (l *tagList) index() {
 // configuration's, or if several may be meant: of them each counts as heard.
 func (l *tagList) point(s reading.Series) *reading.Point {
 	s.Lifecycle = ""
-	if i, ok := l.exact[s]; ok {
+	i, ok := l.exact[s]
+	if at := strings.IndexAny(s.Sensor, "[."); !ok && at > 0 {
+		// Part of a value that has not come since, so that the reader knows of no parts.
+		whole := s
+		whole.Sensor = s.Sensor[:at]
+		i, ok = l.exact[whole]
+	}
+	if ok {
 		l.heard[i] = true
 		return &l.points[i]
 	}
@@ -207,7 +214,7 @@ func (l *tagList) silent() {
 			continue
 		}
 		p := &l.points[i]
-		j := judged{series: p.Series, state: TagNever, why: "no reading has come yet", point: p}
+		j := judged{series: p.Series, state: TagNever, why: "no reading has come since the start", point: p}
 		if p.Problem != "" {
 			j.state, j.why = TagProblem, p.Problem
 		}

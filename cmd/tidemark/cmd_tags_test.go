@@ -120,7 +120,7 @@ func TestTagsForPeople(t *testing.T) {
 	err := printTags(&out, &gateway.Tags{Gateway: "line-3", At: "2026-01-01T12:00:10.5Z", Unlisted: 1, Tags: []gateway.Tag{
 		{Input: "kepware", Asset: "press-07", Sensor: "flow", Address: "ns=2;s=Line3.Flow", State: gateway.TagProblem, Why: "BadNodeIdUnknown: the server has no such node"},
 		{Input: "mqtt", Asset: "press-07", Sensor: "temp", Lifecycle: "SN-1", Address: "line/press-07/d1", Path: "t", State: gateway.TagSilent, Why: "longer than its alarm_after", AgeMS: &old, Readings: 7, Last: good},
-		{Input: "mqtt", Asset: "*", Sensor: "vibration", Address: "line/{asset}/d2", Path: "v", State: gateway.TagNever, Why: "no reading has come yet"},
+		{Input: "mqtt", Asset: "*", Sensor: "vibration", Address: "line/{asset}/d2", Path: "v", State: gateway.TagNever, Why: "no reading has come since the start"},
 		{Input: "mqtt", Sensor: "temp", Address: "line/press-08/d1", Path: "t", State: gateway.TagGood, AgeMS: &age, Readings: 12345, Last: good},
 	}})
 	if err != nil {

@@ -89,8 +89,11 @@ func (r *Reader) take(sub *subscription, m *monitored, dv *ua.DataValue, at read
 		flags |= reading.Initial
 		m.fresh = false
 	}
-	from := len(p.Readings)
+	from, parts := len(p.Readings), len(m.parts)
 	m.item.take(dv, at, flags, p)
+	if len(m.parts) != parts {
+		r.points.wanted.Store(true)
+	}
 	if overflowed(dv) {
 		sub.overflowed = true
 		// What was dropped before the end of a stretch that history is to fill is missing

@@ -7,7 +7,8 @@ import (
 )
 
 // points is the list of nodes for those who ask; Run's goroutine renews it when
-// somebody has asked or the server watches more or fewer of them.
+// somebody has asked, the server watches more or fewer of them, or a value turned out
+// to have parts.
 type points struct {
 	list   []reading.Point // under the reader's lock
 	wanted atomic.Bool
