@@ -43,8 +43,11 @@ reading with the verdict that it would get now, or the reason for which it is re
 The payload is read from the file, or from standard input for -. The exit code is 1 if
 something of it is refused or would be quarantined.`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("sample") {
-				return cobra.ExactArgs(1)(cmd, args)
+			switch sampled := cmd.Flags().Changed("sample"); {
+			case sampled && len(args) != 1:
+				return errors.New("--sample TOPIC takes one file with the payload, or - for standard input")
+			case sampled:
+				return nil
 			}
 			return fileByFlag(cmd, args)
 		},

@@ -31,7 +31,7 @@ latest is the window of the latest reading, -1 the one before that.
 The journal is stepped again by an engine of this command's own; the running gateway
 only hands it out. What the digests in the journal prove went upstream exactly so;
 what they do not prove is marked.`,
-		Args: cobra.ExactArgs(2),
+		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := parseSensorName(args[0])
 			if err != nil {

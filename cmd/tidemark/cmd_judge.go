@@ -18,7 +18,7 @@ func newJudgeCmd() *cobra.Command {
 		Long: "Applies the clock rules to recorded evidence, for support and conformance. FILE has\n" +
 			"a scenario a line: id, op and steps of given. Out comes the result of each step.\n" +
 			"- reads standard input.",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := cmd.InOrStdin()
 			if args[0] != "-" {

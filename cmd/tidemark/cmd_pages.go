@@ -24,7 +24,7 @@ func newPagesCmd() *cobra.Command {
 		Use:    "pages DIR",
 		Short:  "Write man pages and shell completions, laid out as in /usr/share",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   exactly(1),
 		RunE:   func(cmd *cobra.Command, args []string) error { return runtimeError(writePages(cmd.Root(), args[0])) },
 	}
 }

@@ -131,7 +131,7 @@ func describe(place, file string, c *x509.Certificate) certificate {
 
 func newPKIMoveCmd(of *pkiFlags, use, short, long string, move func(*pki.Store, string) (*x509.Certificate, error), done string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
+		Use: use, Short: short, Long: long, Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, _, err := of.open()
 			if err != nil {

@@ -37,7 +37,7 @@ func newReplayCmd() *cobra.Command {
 		idleAfter: millis(time.Minute), lateness: millis(2 * time.Minute),
 	}
 	cmd := &cobra.Command{
-		Use:   "replay [flags] TRACE",
+		Use:   "replay TRACE",
 		Short: "Run the engine over a recorded trace",
 		Long: "Runs the engine over a recorded trace, one operation a line, and prints what comes\n" +
 			"out as JSON lines; after is the number of the operation that caused it, from 0.\n" +
@@ -47,7 +47,7 @@ func newReplayCmd() *cobra.Command {
 			"--as-recorded puts them in force: then what comes out is what came out then. With -c\n" +
 			"readings that no verdict came with are judged by the file's policies, once the trace\n" +
 			"has told of the gateway's clock.",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := f.replayer()
 			if err != nil {

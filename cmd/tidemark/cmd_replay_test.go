@@ -84,7 +84,7 @@ func TestReplayStopsAtAMalformedLine(t *testing.T) {
 
 func TestReplayUsage(t *testing.T) {
 	checkUsage(t, "replay", []usage{
-		{[]string{}, "accepts 1 arg"},
+		{[]string{}, "TRACE is missing"},
 		{[]string{"no-such-trace"}, "cannot read the trace: open no-such-trace"},
 		{[]string{"--window", "0s", "-"}, "window"},
 		{[]string{"--window", "5", "-"}, `5 needs a unit`},

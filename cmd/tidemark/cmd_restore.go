@@ -31,7 +31,7 @@ and a store never: it is renamed.
 
 The restored store begins a new generation, since revisions may have been counted
 after the backup. Consumers order by (generation, revision) and notice nothing.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := clock.HostTime()
 			m, kept, err := restore(cmd, args[0], root, overwrite, now)

@@ -97,7 +97,7 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, want %q", c.topic, code, errOut, c.want)
 		}
 	}
-	if _, errOut, code = p.try("check", "-c", file, "--sample", "line/a/b"); code != exitUsage || !strings.Contains(errOut, "accepts 1 arg") {
+	if _, errOut, code = p.try("check", "-c", file, "--sample", "line/a/b"); code != exitUsage || !strings.Contains(errOut, "takes one file") {
 		t.Errorf("no file: exit %d, %q", code, errOut)
 	}
 }

@@ -106,10 +106,10 @@ func worseStatus() *gateway.Status {
 
 func TestClockLine(t *testing.T) {
 	for want, c := range map[string]clock.Status{
-		"unchecked (trust: local), taken to be within 1.0 s":                      {State: "unknown", Trust: "local", BoundNS: 1e9},
-		"synchronized, within 1.3 ms, 1 of 1 server agree":                        {State: "synchronized", Trust: "checked", BoundNS: 1_260_000, Servers: []clock.ServerStatus{{Verdict: "truechimer"}}},
-		"unknown, no server is named; this host says: none":                       {State: "unknown", Trust: "checked", BoundNS: -1, HostMethod: "none"},
-		"synchronized, within 0.5 ms, no server is named; this host says: chrony": {State: "synchronized", Trust: "checked", BoundNS: 500_000, HostMethod: "chrony"},
+		"unchecked (trust: local), taken to be within 1.0 s":                                {State: "unknown", Trust: "local", BoundNS: 1e9},
+		"synchronized, within 1.3 ms, 1 of 1 server agree":                                  {State: "synchronized", Trust: "checked", BoundNS: 1_260_000, Servers: []clock.ServerStatus{{Verdict: "truechimer"}}},
+		"unknown, no server is named, and nothing on this host vouches for it":              {State: "unknown", Trust: "checked", BoundNS: -1, HostMethod: "none"},
+		"synchronized, within 0.5 ms, no server is named, only this host's chrony is asked": {State: "synchronized", Trust: "checked", BoundNS: 500_000, HostMethod: "chrony"},
 	} {
 		if got := clockLine(&c); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -79,7 +79,7 @@ delivered, and the room that each takes. Nothing is changed.`, func(cmd *cobra.C
 func newStoreReportCmd(use, short, long string, show func(cmd *cobra.Command, r *buffer.Report, asJSON bool) error) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
+		Use: use, Short: short, Long: long, Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := checkStore(cmd, args[0])
 			if err != nil {
@@ -138,7 +138,7 @@ func newStoreCompactCmd() *cobra.Command {
 		Long: `Rewrite a store without the room that is free inside. A copy is made beside it,
 which takes its place when it is whole: until then the store is as it was. A
 damaged store is left alone.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := checkStore(cmd, args[0])
 			if err != nil {
@@ -170,7 +170,7 @@ func newStoreSalvageCmd() *cobra.Command {
 also those that nothing leads to any more. FILE is not changed, NEW must not
 exist. The exit code is 3 if a gateway cannot go on with NEW; it can still be
 read.`,
-		Args: cobra.ExactArgs(2),
+		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bar := newProgressBar(cmd)
 			found, err := buffer.Salvage(args[0], args[1], bar.until(cmd.Context()))

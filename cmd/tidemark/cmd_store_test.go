@@ -159,7 +159,7 @@ func TestStoreUsage(t *testing.T) {
 		want string
 	}{
 		{nil, exitUsage, "check, stats, compact or salvage"},
-		{[]string{"check"}, exitUsage, "1 arg"},
+		{[]string{"check"}, exitUsage, "FILE is missing"},
 		{[]string{"check", filepath.Join(dir, "none.db")}, exitStorage, "no such file"},
 		{[]string{"compact", filepath.Join(dir, "none.db")}, exitStorage, "no such file"},
 		{[]string{"salvage", filepath.Join(dir, "none.db"), filepath.Join(dir, "new.db")}, exitStorage, "no such file"},

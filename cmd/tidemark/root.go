@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -98,6 +99,21 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown command %q (did you mean %q?)", args[0], near[0])
 	}
 	return fmt.Errorf("unknown command %q; %s --help shows those that there are", args[0], cmd.CommandPath())
+}
+
+// exactly refuses another number of arguments, and says which one is missing by its
+// name in the command's usage.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		usage := cmd.CommandPath() + strings.TrimPrefix(cmd.Use, cmd.Name())
+		switch {
+		case len(args) > n:
+			return fmt.Errorf("%q is more than the command takes: %s", args[n], usage)
+		case len(args) < n:
+			return fmt.Errorf("%s is missing: %s", strings.Fields(cmd.Use)[1+len(args)], usage)
+		}
+		return nil
+	}
 }
 
 // fileByFlag refuses arguments of a command that takes its file with -c, and the one

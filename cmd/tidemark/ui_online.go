@@ -35,7 +35,7 @@ func printProbedInput(b *strings.Builder, in *gateway.ProbedInput, sources []clo
 	if in.Reader != nil {
 		state = in.Reader.State
 	}
-	fmt.Fprintf(b, "input     %-16s %s, %s\n", in.Name, state, tallies(in.Readings, "no reading came"))
+	fmt.Fprintf(b, "input     %-16s %s, %s\n", in.Name, state, tallies(dispositions(in.Readings), "no reading came"))
 	if in.Reader != nil && in.Reader.Problem != "" {
 		fmt.Fprintf(b, "          ! %s\n", in.Reader.Problem)
 	}
@@ -77,6 +77,16 @@ func printSource(b *strings.Builder, s *clock.SourceStatus) {
 	if s.Advice != "" {
 		fmt.Fprintf(b, "          ! %s\n", s.Advice)
 	}
+}
+
+// dispositions names them as the other commands do.
+func dispositions(counts map[string]int) map[string]int {
+	words := map[string]string{"ACCEPT": "accepted", "FLAG": "accepted with a flag", "PENDING": "pending", "QUARANTINE": "quarantined"}
+	named := map[string]int{}
+	for d, n := range counts {
+		named[cmp.Or(words[d], d)] += n
+	}
+	return named
 }
 
 // tallies lists counts by name, the largest first.

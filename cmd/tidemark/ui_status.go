@@ -82,7 +82,7 @@ func (s *statusScreen) faults() {
 		text := fmt.Sprintf("! %s (since %s): %s", f.Name, s.clockTime(f.Since), f.Detail)
 		lines := []string{text}
 		if s.brief > 0 {
-			lines = wrapTo(text, screenWidth-2, faultLinesEach)
+			lines = wrapTo(strings.ReplaceAll(text, "\n", "; "), screenWidth-2, faultLinesEach)
 		}
 		if rest := len(s.st.Because) - i; s.brief > 0 && left < len(lines) {
 			s.linef("! and %d more", rest)

@@ -17,8 +17,11 @@ func clockLine(c *clock.Status) string {
 	if c.BoundNS >= 0 {
 		line += ", within " + milliseconds(c.BoundNS)
 	}
-	if len(c.Servers) == 0 {
-		return line + ", no server is named; this host says: " + c.HostMethod
+	switch {
+	case len(c.Servers) == 0 && c.HostMethod == "none":
+		return line + ", no server is named, and nothing on this host vouches for it"
+	case len(c.Servers) == 0:
+		return line + ", no server is named, only this host's " + c.HostMethod + " is asked"
 	}
 	agree := 0
 	for _, s := range c.Servers {
