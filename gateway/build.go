@@ -37,9 +37,8 @@ func mqttConfig(c *configs.Config, in *configs.Input) mqtt.Config {
 		ReceiveMaximum: uint16(m.ReceiveMaximum), KeepAlive: m.KeepAlive.Std(), SessionExpiry: m.SessionExpiry.Std(),
 		MaxPayload: int(m.MaxPayload), MaxSeries: m.MaxSeries, CatchUpMax: c.Limits.CatchupMax.Std(),
 		Zone: in.Timestamps.Zone.Location, Assets: assets(c),
-		TLS: m.TLS.Load,
+		TLS: m.TLS.Load, SparkplugHost: m.SparkplugHost,
 	}
-	out.SparkplugHost = m.SparkplugHost
 	for i := range m.Subscribe {
 		out.Subscriptions = append(out.Subscriptions, subscription(&m.Subscribe[i]))
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // Tag is an interned Series: two tags are equal exactly when their series are, and
-// vanish with their last user. Each has a number that no other living tag has, the
-// lower ones first, so that what is known of a series is found without hashing: see
-// [ByTag]. Make a Tag with MakeTag and keep it where the same series comes again. The
+// vanish with their last user. Each has a number that no other living tag has, one
+// that was given back before a new one, so that what is known of a series is found
+// without hashing: see [ByTag]. Make a Tag with MakeTag and keep it where the same series comes again. The
 // zero Tag is of no series and has no Value.
 type Tag struct {
 	series *Series

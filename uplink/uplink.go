@@ -102,11 +102,11 @@ type Uplink struct {
 	src      Source
 	enc      Encoder
 	log      zerolog.Logger
+	peer     *broker.Peer
 	counters counters
 
 	// What follows belongs to the goroutine of Run.
 	connect  connector
-	peer     *broker.Peer
 	retry    backoff
 	high     [lanes]uint64 // highest record ever sent, by lane
 	suspects suspects

@@ -6,8 +6,8 @@ let counts = [], drawn = "";
 
 function count(v) {
   const now = { ms: v.gateway_ms };
-  for (const i of v.inputs || []) now["input " + i.name] = i.counts.received;
-  for (const u of v.uplinks || []) now["uplink " + u.name] = u.backlog;
+  for (const i of v.inputs) now["input " + i.name] = i.counts.received;
+  for (const u of v.uplinks) now["uplink " + u.name] = u.backlog;
   if (counts.length && now.ms < counts[counts.length - 1].ms) counts = []; // another gateway
   counts.push(now);
   if (counts.length > 10) counts.shift();
@@ -20,11 +20,11 @@ function rate(name) {
 }
 
 // told is whether the verdict says it already.
-const told = (v, text) => !!text && (v.because || []).some((f) => f.detail.includes(text));
+const told = (v, text) => !!text && v.because.some((f) => f.detail.includes(text));
 const untold = (v, text) => told(v, text) ? "" : text;
 
 function drawVerdict(v) {
-  const good = v.verdict === "trustworthy", faults = v.because || [];
+  const good = v.verdict === "trustworthy", faults = v.because;
   document.querySelector("header").className = good ? "good" : "bad";
   document.title = (good ? "" : "⚠ ") + v.gateway + " – Tidemark";
   setText($("gateway"), v.gateway);
@@ -37,7 +37,7 @@ function drawVerdict(v) {
 }
 
 function drawClock(v) {
-  const c = v.clock, servers = c.servers || [], local = c.trust === "local";
+  const c = v.clock, servers = c.servers, local = c.trust === "local";
   const agree = servers.filter((s) => s.verdict === "truechimer").length;
   const how = ["synchronized", "free_running"].includes(c.state) ? "ok" : local ? "warn" : "err";
   const state = c.state.replace("_", " "), bound = c.bound_ns >= 0 ? "± " + ms(c.bound_ns / 1e6) : "error not known";
@@ -54,7 +54,7 @@ function drawClock(v) {
   table("servers", ["Server", "Verdict", "#Offset", "#Answers"], servers.map((s) => [
     s.address, { t: words[s.verdict] || s.verdict || "no answer yet", c: s.verdict === "truechimer" ? "ok" : "warn" },
     num(s.answers ? ms(s.offset_ns / 1e6) : "–"), num(s.answers), { note: s.error }]), "");
-  drawTrend(v.trend || []);
+  drawTrend(v.trend);
 }
 
 function drawTrend(points) {
@@ -89,7 +89,7 @@ function ends(v, at) {
 }
 
 function drawInputs(v) {
-  const all = v.inputs || [], up = all.filter((i) => i.reader?.state === "connected").length;
+  const all = v.inputs, up = all.filter((i) => i.reader?.state === "connected").length;
   const rates = all.map((i) => rate("input " + i.name)), per = (r) => r == null ? "–" : r < 10 ? r.toFixed(1) : Math.round(r).toLocaleString("en");
   tile("inputs", up === all.length ? "ok" : "err", up + " of " + all.length + " connected", per(rates.includes(null) ? null : sum(rates, (r) => r)) + " readings/s");
   table("inputs", ["Input", "State", "Last data", "#Per second", "#Accepted", "#Unreadable", "#Reconnects", "Certificate"], all.map((i, n) => {
@@ -123,7 +123,7 @@ function spark(k) {
 }
 
 function drawResults(v) {
-  const all = v.results || [], kinds = { waiting: 0, provisional: 0, corrected: 0, closed: 0 };
+  const all = v.results, kinds = { waiting: 0, provisional: 0, corrected: 0, closed: 0 };
   let low = null, told = 0;
   const rows = all.map((k) => {
     for (const w of k.windows) kinds[w.status]++;
@@ -143,19 +143,19 @@ function drawResults(v) {
 
 function drawFeatures(v) {
   const lag = (f) => f.watermark ? before(v.at, f.watermark) : null;
-  const held = (f) => (f.held_by || []).join(", ") || (f.idle || []).map((p) => p + " (idle)").join(", ");
-  const on = (v.features || []).filter((f) => f.watermark && f.open_windows), worst = on.length ? on.reduce((a, b) => lag(b) > lag(a) ? b : a) : null;
-  const off = (v.features || []).some((f) => f.disabled), stalled = (v.features || []).some((f) => (f.stalled || []).length);
+  const held = (f) => f.held_by.join(", ") || f.idle.map((p) => p + " (idle)").join(", ");
+  const on = v.features.filter((f) => f.watermark && f.open_windows), worst = on.length ? on.reduce((a, b) => lag(b) > lag(a) ? b : a) : null;
+  const off = v.features.some((f) => f.disabled), stalled = v.features.some((f) => f.stalled.length);
   tile("marks", off ? "err" : !worst ? "" : stalled || worst && lag(worst) > 1800 ? "warn" : "ok", worst ? span(lag(worst)) + " behind" : "none yet", worst && held(worst) ? "held by " + held(worst) : "");
-  table("features", ["Feature", "#Behind", "Held back by", "#Open", "#Windowed", "#Too late", "#Excluded"], (v.features || []).map((f) => [
+  table("features", ["Feature", "#Behind", "Held back by", "#Open", "#Windowed", "#Too late", "#Excluded"], v.features.map((f) => [
     f.name, num(f.disabled ? "disabled" : lag(f) == null ? "–" : span(lag(f)), f.disabled ? "err" : ""),
-    { t: held(f) + ((f.stalled || []).length ? "; stalled: " + f.stalled.join(", ") : ""), c: "wrap" },
+    { t: held(f) + (f.stalled.length ? "; stalled: " + f.stalled.join(", ") : ""), c: "wrap" },
     num(f.open_windows), num(f.windowed), num(f.late, f.late ? "warn" : ""), num(f.excluded, f.excluded ? "warn" : ""), { note: untold(v, f.disabled) }]), "No feature is configured.");
 }
 
 function drawDisorder(v) {
-  const budgets = v.budgets || [], allowed = Math.max(0, ...budgets.map((b) => b.out_of_orderness_ms + b.allowed_lateness_ms));
-  table("disorder", ["Measured at input", "#p99 disorder", "#p99 delay"], (v.disorder || []).map((d) => {
+  const budgets = v.budgets, allowed = Math.max(0, ...budgets.map((b) => b.out_of_orderness_ms + b.allowed_lateness_ms));
+  table("disorder", ["Measured at input", "#p99 disorder", "#p99 delay"], v.disorder.map((d) => {
     const over = d.disorder && budgets.length && d.disorder.p99_ms > allowed;
     return [d.input, num(d.disorder ? ms(d.disorder.p99_ms) : "–", over ? "warn" : ""), num(d.delay ? ms(d.delay.p99_ms) : "–"),
       { note: over ? "more than any feature allows: `tidemark advise` recommends budgets" : "" }];
@@ -165,7 +165,7 @@ function drawDisorder(v) {
   const none = !late && !sum(v.features, (f) => f.windowed);
   tile("disorder", none ? "" : share > .01 ? "warn" : "ok", none ? "none yet" : percent(share) + " late", none ? "" : percent(corrected) + " of results are corrections");
   table("budgets", ["Budget of feature", "#Out of orderness", "#Lateness", "#Too late", "#Corrections"], budgets.map((b) => {
-    const f = (v.features || []).find((x) => x.name === b.feature) || { windowed: 0, late: 0 }, share = f.late / (f.windowed + f.late || 1);
+    const f = v.features.find((x) => x.name === b.feature) || { windowed: 0, late: 0 }, share = f.late / (f.windowed + f.late || 1);
     return [b.feature, num(ms(b.out_of_orderness_ms)), num(ms(b.allowed_lateness_ms)), num(percent(share), share > .01 ? "warn" : ""), num(percent(b.corrections / (b.results || 1)))];
   }), "No feature is configured.");
 }
@@ -176,14 +176,14 @@ const tagHow = { problem: "err", silent: "err", quarantined: "err", good: "ok" }
 const tagWhy = (v, t) => ["bad", "never", "pending"].includes(t.state) ? "" : untold(v, t.why.replace(/^[A-Z_]+: /, ""));
 
 function drawTags(v) {
-  const states = Object.entries(v.tag_states || {}), total = sum(states, (s) => s[1]), good = v.tag_states?.good || 0;
+  const states = Object.entries(v.tag_states), total = sum(states, (s) => s[1]), good = v.tag_states.good || 0;
   const order = ["problem", "silent", "quarantined", "never", "bad", "overdue", "pending", "uncertain", "good"];
   states.sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0]));
   const said = states.map(([s, n]) => n.toLocaleString("en") + " " + s), bad = said.filter((s) => !s.endsWith(" good"));
   tile("tags", states.some(([s]) => tagHow[s] === "err") ? "err" : bad.length ? "warn" : "ok", good.toLocaleString("en") + " of " + total.toLocaleString("en") + " good",
     bad.slice(0, 2).join(", ") + (bad.length > 2 ? " …" : ""));
-  setText($("tag-sums"), said.join(" · ") + (total > (v.tags || []).length ? " · tidemark tags lists all" : ""));
-  table("tags", ["Asset / sensor", "State", "#Age", "#Value", "Input"], (v.tags || []).map((t) => [
+  setText($("tag-sums"), said.join(" · ") + (total > v.tags.length ? " · tidemark tags lists all" : ""));
+  table("tags", ["Asset / sensor", "State", "#Age", "#Value", "Input"], v.tags.map((t) => [
     (t.asset || "–") + " / " + t.sensor, { t: t.state, c: tagHow[t.state] || "warn" }, num(t.age_ms == null ? "–" : span(t.age_ms / 1000)),
     num(t.last ? measured(t.last.value, t.unit) : "–"), t.input, { note: tagWhy(v, t) }]), "No tag is configured, and none has spoken.");
 }
@@ -191,7 +191,7 @@ function drawTags(v) {
 const sourceWords = { OK: "right", OFFSET_POSSIBLE: "not proven off", OFFSET_AHEAD: "ahead", OFFSET_BEHIND: "behind", STEP: "was set", TZ_SHAPED: "in another zone", TAI_SHAPED: "on TAI", GPS_SHAPED: "on GPS time" };
 
 function drawSources(v) {
-  const all = v.clock.sources || [], off = all.filter((s) => s.advice), name = (s) => [s.input, s.device].filter(Boolean).join(" / ");
+  const all = v.clock.sources, off = all.filter((s) => s.advice), name = (s) => [s.input, s.device].filter(Boolean).join(" / ");
   tile("sources", off.length ? "err" : all.length ? "ok" : "", !all.length ? "none measured" : off.length ? off.length + " of " + all.length + " off" : "all " + all.length + " right",
     off.length ? name(off[0]) + ": " + (sourceWords[off[0].verdict] || off[0].verdict) : "");
   table("sources", ["Source", "Clock", "#Off by, at least", "#At most", "Suggested policy"], all.map((s) => [
@@ -200,7 +200,7 @@ function drawSources(v) {
 }
 
 function drawHeld(v) {
-  const rows = [], all = v.inputs || [], pending = sum(all, (i) => i.pending_now), quarantined = sum(all, (i) => i.quarantined_now), unread = sum(all, (i) => i.counts.malformed + i.counts.unmatched);
+  const rows = [], all = v.inputs, pending = sum(all, (i) => i.pending_now), quarantined = sum(all, (i) => i.quarantined_now), unread = sum(all, (i) => i.counts.malformed + i.counts.unmatched);
   const since = v.oldest.quarantine || v.oldest.pending;
   tile("held", pending || quarantined ? "err" : unread ? "warn" : "ok", pending + quarantined ? (pending + quarantined).toLocaleString("en") + " readings" : "nothing",
     pending + quarantined ? pending + " pending; oldest " + ago(v.at, since) : unread ? unread.toLocaleString("en") + " unreadable" : "no pending, no quarantine");
@@ -215,7 +215,7 @@ function drawHeld(v) {
 }
 
 function drawUplinks(v) {
-  const all = v.uplinks || [], up = all.filter((u) => u.state === "online").length, backlog = sum(all, (u) => u.backlog);
+  const all = v.uplinks, up = all.filter((u) => u.state === "online").length, backlog = sum(all, (u) => u.backlog);
   const oldest = all.map((u) => u.oldest).filter(Boolean).sort()[0];
   tile("uplinks", up === all.length ? "ok" : "err", all.length ? up + " of " + all.length + " online" : "none configured",
     !all.length ? "features stay in the store" : backlog.toLocaleString("en") + " waiting" + (oldest && before(v.at, oldest) > 10 ? ", oldest " + span(before(v.at, oldest)) : ""));
@@ -228,7 +228,7 @@ function drawUplinks(v) {
 }
 
 function drawStore(v) {
-  const s = v.store, lost = Object.entries(v.lost || {}).filter(([, n]) => n), disk = (v.because || []).some((f) => f.name.startsWith("disk"));
+  const s = v.store, lost = Object.entries(v.lost).filter(([, n]) => n), disk = v.because.some((f) => f.name.startsWith("disk"));
   const room = v.hours_left == null ? null : v.hours_left > 8760 ? "more than a year" : span(v.hours_left * 3600);
   tile("store", lost.length || !v.conserved || disk ? "err" : "ok", room ? "room for " + room : Math.round(100 * s.used_bytes / s.quota_bytes) + " % used",
     bytes(s.free_bytes) + " free, " + (lost.length ? "LOST " + sum(lost, (l) => l[1]).toLocaleString("en") : v.conserved ? "nothing lost" : "sums do not hold"));

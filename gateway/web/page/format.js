@@ -89,7 +89,7 @@ function prose(t) {
 
 const many = (n, word) => n.toLocaleString("en") + " " + word + (n === 1 ? "" : "s");
 const percent = (share) => (share === 0 || share >= 0.1 ? Math.round(100 * share) : (100 * share).toPrecision(2)) + " %";
-const sum = (list, of) => (list || []).reduce((n, x) => n + of(x), 0);
+const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
 
 // signed writes a number with a true minus.
 const signed = (t) => t.replace("-", "−");
