@@ -133,7 +133,7 @@ func (r *Reader) connectHost(ctx context.Context) (*hostLink, error) {
 }
 
 func (h *hostLink) heard(p paho.PublishReceived) (bool, error) {
-	if s := (hostState{Online: true}); json.Unmarshal(p.Packet.Payload, &s) == nil && !s.Online {
+	if s := (hostState{}); json.Unmarshal(p.Packet.Payload, &s) != nil || !s.Online { // empty: it was taken away
 		signal(h.doubted)
 	}
 	return true, nil
