@@ -90,6 +90,8 @@ type mistrust struct{ error }
 
 func (m *mistrust) Unwrap() error { return m.error }
 
+var errExposed = errors.New("the password would cross the network readable: the connection is only signed, and the server wants it unencrypted; set security to one with SignAndEncrypt, or have the server want it encrypted")
+
 // logIn chooses how to log in, and gets what for.
 func (r *Reader) logIn(a *access) (err error) {
 	if r.cfg.UserCertificate != nil {
@@ -105,6 +107,11 @@ func (r *Reader) logIn(a *access) (err error) {
 		return err
 	}
 	if exposed(a.endpoint, a.policy) {
+		// Discovery is not secured: that the server asks for it so may be somebody
+		// else's word. Who asked for signatures does not expect it.
+		if a.endpoint.SecurityMode != ua.MessageSecurityModeNone {
+			return &mistrust{errExposed}
+		}
 		a.alarms = append(a.alarms, "the password crosses the network readable: set security to what the server offers, or have it offer something")
 	}
 	return nil

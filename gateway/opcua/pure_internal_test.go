@@ -287,6 +287,25 @@ func TestSelectsNoOtherSecurity(t *testing.T) {
 	}
 }
 
+// Whoever stands in between can have a server want a readable password; where
+// signatures were asked for, it gets none.
+func TestNoReadablePasswordOnASignedConnection(t *testing.T) {
+	r := &Reader{cfg: Config{Login: func() (string, []byte, error) { return "operator", []byte("secret"), nil }}}
+	for mode, want := range map[ua.MessageSecurityMode]struct{ refused, alarm bool }{
+		ua.MessageSecurityModeNone:           {alarm: true},
+		ua.MessageSecurityModeSign:           {refused: true},
+		ua.MessageSecurityModeSignAndEncrypt: {},
+	} {
+		a := &access{endpoint: &ua.EndpointDescription{SecurityMode: mode, UserIdentityTokens: []*ua.UserTokenPolicy{
+			{TokenType: ua.UserTokenTypeUserName, SecurityPolicyURI: ua.SecurityPolicyURINone},
+		}}}
+		err := r.logIn(a)
+		if errors.Is(err, errExposed) != want.refused || err != nil != want.refused || len(a.alarms) > 0 != want.alarm {
+			t.Errorf("%v: %v, alarms %q", mode, err, a.alarms)
+		}
+	}
+}
+
 func TestLogsInByWhatProtectsBest(t *testing.T) {
 	e := &ua.EndpointDescription{SecurityMode: ua.MessageSecurityModeNone, SecurityPolicyURI: ua.SecurityPolicyURINone, UserIdentityTokens: []*ua.UserTokenPolicy{
 		{PolicyID: "plain", TokenType: ua.UserTokenTypeUserName},
