@@ -122,37 +122,6 @@ func TestIntersectHoldsTheTruth(t *testing.T) {
 	})
 }
 
-// Servers that contain the truth agree, however lopsided the ways to them are, and
-// whatever fewer than half say; and what is agreed on contains the truth even where
-// half lie.
-func TestHonestServersAlwaysAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 9).Draw(t, "n")
-		liars := rapid.IntRange(0, n/2).Draw(t, "liars")
-		var c []candidate
-		for i := range n {
-			lambda := rapid.OneOf(rapid.Int64Range(1, 10), rapid.Int64Range(1, 1000)).Draw(t, "lambda")
-			theta := rapid.Int64Range(-lambda, lambda).Draw(t, "theta")
-			if i < liars {
-				theta += rapid.Int64Range(-5000, 5000).Draw(t, "lie")
-			}
-			c = append(c, candidate{theta, lambda})
-		}
-		in := agree(c)
-		if !in.ok && 2*liars < n {
-			t.Fatalf("%v: no majority", c)
-		}
-		if in.ok && (in.lo > 0 || in.hi < 0) {
-			t.Errorf("%v: truth 0 is outside [%d, %d]", c, in.lo, in.hi)
-		}
-		for _, i := range in.false {
-			if i >= liars && 2*liars < n && !intersect(c).ok { // RFC 5905 goes by midpoints
-				t.Errorf("%v: honest server %d is false", c, i)
-			}
-		}
-	})
-}
-
 // naiveDrift minimises the sum of distances over all lines through two samples
 // that lie above every sample.
 func naiveDrift(p []point) float64 {

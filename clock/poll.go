@@ -166,7 +166,7 @@ func (c *Clock) vote(r *round) (leapPending bool) {
 		}
 		return false
 	}
-	return elect(r, voters, agree(candidates), usable)
+	return elect(r, voters, intersectWider(candidates), usable)
 }
 
 // elect turns an intersection into the round's outcome. Beyond RFC 5905, those

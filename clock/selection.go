@@ -1,9 +1,6 @@
 package clock
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // candidate is one server's word: the true time minus the gateway's lies within
 // theta ± lambda, if the server is right.
@@ -13,7 +10,8 @@ type candidate struct{ thetaNS, lambdaNS int64 }
 type intersection struct {
 	ok     bool
 	lo, hi int64 // of (true − gateway), if ok
-	false  []int // the index of each server that is outvoted
+	// False has the index of each server whose midpoint lies outside [lo, hi].
+	false []int
 }
 
 // edge is an end (-1 lower, +1 upper) or the midpoint (0) of an interval.
@@ -27,68 +25,46 @@ type edge struct {
 // f below n/2, with no more than f midpoints outside. Touching intervals share
 // nothing: lo < hi.
 func intersect(c []candidate) intersection {
-	edges := edgesOf(c)
+	edges := make([]edge, 0, 3*len(c))
+	for _, s := range c {
+		edges = append(edges, edge{s.thetaNS - s.lambdaNS, -1}, edge{s.thetaNS, 0}, edge{s.thetaNS + s.lambdaNS, 1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		if a.at != b.at {
+			if a.at < b.at {
+				return -1
+			}
+			return 1
+		}
+		return a.typ - b.typ
+	})
 	for allow := 0; 2*allow < len(c); allow++ {
-		lo, hi, midpoints, ok := span(edges, len(c)-allow)
-		if ok && midpoints <= allow {
+		need := len(c) - allow
+		lo, below, okLo := scan(edges, need, -1)
+		slices.Reverse(edges)
+		hi, above, okHi := scan(edges, need, 1)
+		slices.Reverse(edges)
+		if okLo && okHi && below+above <= allow && lo < hi {
 			return intersection{ok: true, lo: lo, hi: hi, false: outside(c, lo, hi)}
 		}
 	}
 	return intersection{}
 }
 
-// agree is intersect, with two changes to the careful side.
-//
-// The result is all that half of the servers cover: with half of them false or fewer,
-// the others cover the truth (Marzullo and Owicki 1983), so it is in there. What RFC
-// 5905 selects, a server that is a little off can cut short.
-//
-// Where the midpoint test fails, more than half that share a point are a majority,
-// with distances doubled, and only who reaches none of these points is false. A server
-// vouches for its interval, not for its middle, and a busy CPU that holds up answers
-// on one way moves the middles of honest servers.
-func agree(c []candidate) intersection {
-	in := intersect(c)
-	edges := edgesOf(c)
-	if !in.ok {
-		wide := make([]candidate, len(c))
-		for i, s := range c {
-			wide[i] = candidate{s.thetaNS, add(s.lambdaNS, s.lambdaNS)}
-		}
-		edges = edgesOf(wide)
-		first, last, _, ok := span(edges, len(c)/2+1)
-		if !ok {
-			return in
-		}
-		in.ok = true
-		for i, s := range wide {
-			if s.thetaNS+s.lambdaNS < first || s.thetaNS-s.lambdaNS > last {
-				in.false = append(in.false, i)
-			}
-		}
+// intersectWider is intersect, and where that fails a second try with distances
+// doubled. The midpoint test refuses honest servers whose paths are asymmetric: a
+// liar and one such server among four would be no majority for ever. Wider
+// intervals still hold the truth wherever the narrow ones do, so the result is as
+// safe, only less tight.
+func intersectWider(c []candidate) intersection {
+	if in := intersect(c); in.ok {
+		return in
 	}
-	in.lo, in.hi, _, _ = span(edges, (len(c)+1)/2)
-	return in
-}
-
-// edgesOf returns the ends and midpoints of all intervals in ascending order.
-func edgesOf(c []candidate) []edge {
-	edges := make([]edge, 0, 3*len(c))
-	for _, s := range c {
-		edges = append(edges, edge{s.thetaNS - s.lambdaNS, -1}, edge{s.thetaNS, 0}, edge{s.thetaNS + s.lambdaNS, 1})
+	wide := make([]candidate, len(c))
+	for i, s := range c {
+		wide[i] = candidate{s.thetaNS, add(s.lambdaNS, s.lambdaNS)}
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), a.typ-b.typ) })
-	return edges
-}
-
-// span returns the first and last point that need intervals share, and how many
-// midpoints lie outside. It is false if there are none, or only one.
-func span(edges []edge, need int) (lo, hi int64, midpoints int, ok bool) {
-	lo, below, okLo := scan(edges, need, -1)
-	slices.Reverse(edges)
-	hi, above, okHi := scan(edges, need, 1)
-	slices.Reverse(edges)
-	return lo, hi, below + above, okLo && okHi && lo < hi
+	return intersect(wide)
 }
 
 // scan walks the edges until need intervals overlap, counting the midpoints that

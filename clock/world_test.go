@@ -40,7 +40,6 @@ type fakeServer struct {
 	stratum uint8
 	lost    float64       // share of queries without an answer
 	disp    time.Duration // root dispersion beyond 1 ms
-	busy    time.Duration // half of the ways take that much longer on average: a busy CPU
 }
 
 var genesis = time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
@@ -94,7 +93,6 @@ func (w *world) query(ctx context.Context, name string) (clock.Reply, error) {
 	s := *w.servers[name]
 	w.asked[name]++
 	lost := s.lost > 0 && w.rng.Float64() < s.lost
-	s.out, s.back = s.out+w.heldUp(s.busy), s.back+w.heldUp(s.busy)
 	w.mu.Unlock()
 	if lost {
 		s.err = clock.TimeoutError()
@@ -115,14 +113,6 @@ func (w *world) query(ctx context.Context, name string) (clock.Reply, error) {
 	defer w.mu.Unlock()
 	t4 := w.wall()
 	return clock.MakeReply(((t23-t1)+(t23-t4))/2, t4-t1, 1e6, 1e6+s.disp.Nanoseconds(), s.stratum, w.boot(), w.wall()-w.boot()), nil
-}
-
-// heldUp returns how much longer one way takes on a busy CPU.
-func (w *world) heldUp(mean time.Duration) time.Duration {
-	if mean == 0 || w.rng.IntN(2) == 0 {
-		return 0
-	}
-	return time.Duration(w.rng.ExpFloat64() * float64(mean))
 }
 
 func sleep(ctx context.Context, d time.Duration) {
