@@ -26,9 +26,11 @@ func (e *Engine) Refuses(def *Feature) string {
 }
 
 // Excludes reports whether a reading's time is too uncertain for the feature's
-// windows (part 2, Disposition 7).
+// windows (part 2, Disposition 7). A stored bound is up to √2 of the exact one: what
+// may still be sure enough is let in, as it was by the clock, which knew the exact
+// one, where this is the largest window.
 func (f *Feature) Excludes(b reading.Bound) bool {
-	return b.Known() && b.NS() >= (f.SizeMS*1e6+1)/2
+	return b.Known() && (b-1).NS() >= (f.SizeMS*1e6+1)/2
 }
 
 // Every is the distance of window starts.

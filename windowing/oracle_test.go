@@ -245,7 +245,7 @@ func (w *twin) take(r reading.Reading, hint bool) {
 		if k.shared == nil && !slices.Contains(k.parts, p) {
 			k.parts = append(k.parts, p)
 		}
-		if e := r.Stamp.EventBound; e.Known() && 2*e.NS() >= f.def.SizeMS*1e6 {
+		if e := r.Stamp.EventBound; e.Known() && 2*(e-1).NS() >= f.def.SizeMS*1e6 { // proven by the stored bound
 			f.counts[2] += len(f.starts(t))
 			continue
 		}

@@ -283,7 +283,7 @@ func TestCoverageAndQuality(t *testing.T) {
 		uncertain.Quality.Level, bad.Quality.Level = reading.Uncertain, reading.Bad
 		missing.Value = reading.Value{}
 		excluded := at(5, 1)
-		excluded.Stamp.EventBound = reading.MakeBound(5e9)
+		excluded.Stamp.EventBound = reading.MakeBound(7e9)
 		out := b.say(certain, edge, at(12, 1))
 		got := out.Emissions[1]
 		want := windowing.Coverage{Expected: 10, Observed: 2, LongestGapMS: 8900, CoveredMS: -1, Certain: 1}
@@ -301,6 +301,28 @@ func TestCoverageAndQuality(t *testing.T) {
 		}
 		if s := b.e.Status()[0]; s.Windowed != 6 || s.Excluded != 1 {
 			t.Errorf("windowed %d, excluded %d", s.Windowed, s.Excluded)
+		}
+	}
+}
+
+// Disposition 7: a time known to less than half a window is good enough, whatever
+// its bound is rounded to when it is stored; twice as much is not.
+func TestTooUncertain(t *testing.T) {
+	b := newBench(t, func(*windowing.Config, *windowing.Feature) {}) // windows of 10 s
+	for _, c := range []struct {
+		boundNS            int64
+		windowed, excluded uint64
+	}{
+		{3_000_000_000, 1, 0},
+		{4_300_000_000, 2, 0},
+		{4_999_999_999, 3, 0},
+		{10_000_000_000, 3, 1},
+	} {
+		r := at(1, float64(c.boundNS))
+		r.Stamp.EventBound = reading.MakeBound(c.boundNS)
+		b.say(r)
+		if s := b.e.Status()[0]; s.Windowed != c.windowed || s.Excluded != c.excluded {
+			t.Errorf("known to %d ns: windowed %d, excluded %d, want %d and %d", c.boundNS, s.Windowed, s.Excluded, c.windowed, c.excluded)
 		}
 	}
 }

@@ -138,6 +138,19 @@ func (c *consumer) right(p *plan, start time.Time, revision func(cell) int) func
 	}
 }
 
+// wrong is a window of the plan that does not stand with the sums of its truth.
+func (c *consumer) wrong(p *plan, start time.Time) (cell, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, want := range p.truth {
+		r := c.best[recordKey{key.sensor, start.UnixMilli() + key.startMS}]
+		if (sums{r.Values.Count, r.Values.Sum, r.Values.Min, r.Values.Max}) != *want {
+			return key, true
+		}
+	}
+	return cell{}, false
+}
+
 // allClosed checks that each window of the plan is closed with the last revision
 // that was heard of it.
 func (c *consumer) allClosed(p *plan, start time.Time) func() error {

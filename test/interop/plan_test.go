@@ -69,15 +69,33 @@ func (p *plan) add(r send) {
 	p.sends = append(p.sends, r)
 	p.distinct++
 	ms := r.taken.Milliseconds()
-	key := cell{r.sensor, ms - ms%windowMS}
+	p.count(cell{r.sensor, ms - ms%windowMS}, r.value)
+}
+
+// count adds a value to the truth of a window.
+func (p *plan) count(key cell, value int64) {
 	c := p.truth[key]
 	if c == nil {
-		c = &sums{min: r.value, max: r.value}
+		c = &sums{min: value, max: value}
 		p.truth[key] = c
 	}
 	c.count++
-	c.sum += r.value
-	c.min, c.max = min(c.min, r.value), max(c.max, r.value)
+	c.sum += value
+	c.min, c.max = min(c.min, value), max(c.max, value)
+}
+
+// rewindow lays out the truth anew, for windows of another size and a plan that
+// begins at any time, the first window maybe before it.
+func (p *plan) rewindow(sizeMS int64, start time.Time) {
+	p.truth = map[cell]*sums{}
+	counted := map[string]bool{}
+	for _, r := range p.sends {
+		if !counted[r.id] {
+			counted[r.id] = true
+			ms := start.Add(r.taken).UnixMilli()
+			p.count(cell{r.sensor, ms - ms%sizeMS - start.UnixMilli()}, r.value)
+		}
+	}
 }
 
 func (p *plan) sort() {
