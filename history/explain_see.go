@@ -122,6 +122,10 @@ func (x *explainer) place(blk *buffer.Block, b *reading.Batch, r *reading.Readin
 		if ms < w.startMS || ms >= w.endMS || !w.feature.Selects(s) || w.feature.Group == "" && w.Lifecycle != s.Lifecycle && w.contested(x.out.Windows, s.Lifecycle) {
 			continue
 		}
+		if v == Accepted && w.feature.Excludes(r.Stamp.EventBound) {
+			w.hold(blk, b, r, Excluded, reading.BoundTooWide.String())
+			continue
+		}
 		w.hold(blk, b, r, v, reason)
 	}
 }
@@ -144,7 +148,7 @@ func (w *Window) hold(blk *buffer.Block, b *reading.Batch, r *reading.Reading, v
 		return
 	}
 	h := Held{Reading: Show(r, v), Block: blk.Seq, Committed: Time(b.WallNS)}
-	if v == Late {
+	if reason != "" {
 		h.Reason = reason
 	}
 	w.Readings = append(w.Readings, h)

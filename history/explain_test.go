@@ -153,3 +153,19 @@ func TestNothingToExplainYet(t *testing.T) {
 		t.Errorf("reconcile: %v", err)
 	}
 }
+
+// A reading that no window took for the uncertainty of its time is in no revision.
+func TestExcludedReading(t *testing.T) {
+	m := newMemory(t, minutes(120_000))
+	unsure := said("a", 20_000, 20_100, 2)
+	unsure.Stamp.EventBound = reading.MakeBound(60e9)
+	m.commit(&reading.Batch{Readings: []reading.Reading{said("a", 10_000, 10_100, 1), unsure}}, noon+20_200)
+	m.commit(&reading.Batch{Readings: []reading.Reading{said("a", 70_000, 70_100, 3)}}, noon+70_200)
+	w := explain(t, m, history.Question{Asset: "press", Sensor: "a", AtMS: noon + 5_000}).Windows[0]
+	if w.Counts[history.Accepted] != 1 || w.Counts[history.Excluded] != 1 {
+		t.Fatalf("counted %v", w.Counts)
+	}
+	if in, out := w.Readings[0], w.Readings[1]; in.Revision != 1 || out.Revision != 0 || out.Reason != "BOUND_TOO_WIDE" {
+		t.Errorf("in revision %d; the unsure one in revision %d, %s", in.Revision, out.Revision, out.Reason)
+	}
+}

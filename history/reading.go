@@ -32,7 +32,7 @@ type Reading struct {
 	EventErrorMS   *float64 `json:"event_error_ms"` // null if no bound is known
 
 	Verdict  Verdict  `json:"verdict"`
-	Reason   string   `json:"reason"` // of a quarantine, a pending or a late one; else empty
+	Reason   string   `json:"reason"` // of a quarantine, a pending, a late or an excluded one; else empty
 	Flags    []string `json:"flags"`
 	Delivery []string `json:"delivery"` // initial, historical, redelivered, rejudged, released
 	Clock    string   `json:"clock"`    // state of the gateway's clock at arrival
@@ -46,6 +46,7 @@ type Verdict string
 const (
 	Accepted    Verdict = "accepted"
 	Late        Verdict = "late"
+	Excluded    Verdict = "excluded" // accepted, its time too uncertain for this window
 	Duplicate   Verdict = "duplicate"
 	Quarantined Verdict = "quarantined"
 	Pending     Verdict = "pending"

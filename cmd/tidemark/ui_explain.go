@@ -125,7 +125,7 @@ const (
 // that was taken without ado only the ends are shown.
 func explainReadings(b *strings.Builder, w *history.Window, all bool) {
 	var kinds []string
-	for _, v := range []history.Verdict{history.Accepted, history.Duplicate, history.Late, history.Quarantined, history.Pending, history.Initial} {
+	for _, v := range []history.Verdict{history.Accepted, history.Duplicate, history.Late, history.Excluded, history.Quarantined, history.Pending, history.Initial} {
 		if n := w.Counts[v]; n > 0 {
 			kinds = append(kinds, fmt.Sprintf("%d %s", n, v))
 		}

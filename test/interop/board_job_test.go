@@ -159,11 +159,11 @@ type playing struct {
 	start time.Time
 }
 
-// plan lays out readings whose identities begin with name.
+// plan lays out readings of sensors of its own, whose names begin with name.
 func (j *boardJob) plan(name string, length time.Duration) playing {
 	p := newPlan(uint64(len(j.plans)), 10, 5, length, false)
 	for i := range p.sends {
-		p.sends[i].id = name + "-" + p.sends[i].id
+		p.sends[i].sensor = name + "-" + p.sends[i].sensor
 	}
 	j.distinct += p.distinct
 	start := time.UnixMilli(time.Now().UnixMilli())
