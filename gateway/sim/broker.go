@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
@@ -36,10 +37,43 @@ func NewBroker() (*Broker, error) {
 	if err := b.server.AddHook(new(openDoor), nil); err != nil {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
 	}
-	if err := b.server.AddListener(listeners.NewNet("loopback", l)); err != nil {
+	if err := b.server.AddListener(&port{Net: listeners.NewNet("loopback", l), guests: &b.server.Listeners.ClientsWg}); err != nil {
 		return nil, fmt.Errorf("cannot set up the broker: %w", err)
 	}
 	return b, nil
+}
+
+// port lets nobody in once it is closed. The server waits for its guests then, and
+// counts one that comes at that moment in a way that sync.WaitGroup does not allow; so
+// who comes is counted here, before.
+type port struct {
+	*listeners.Net
+	guests *sync.WaitGroup
+	mu     sync.Mutex
+	closed bool // under mu
+}
+
+// Serve implements listeners.Listener.
+func (p *port) Serve(establish listeners.EstablishFn) {
+	p.Net.Serve(func(id string, c net.Conn) error {
+		p.mu.Lock()
+		if p.closed {
+			p.mu.Unlock()
+			return c.Close()
+		}
+		p.guests.Add(1)
+		p.mu.Unlock()
+		defer p.guests.Done()
+		return establish(id, c)
+	})
+}
+
+// Close implements listeners.Listener.
+func (p *port) Close(closeClients listeners.CloseFn) {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Net.Close(closeClients)
 }
 
 // openDoor lets every client in and on every topic.
