@@ -235,6 +235,15 @@ func (l *line) close() *ledger {
 		}
 		return nil
 	})
+	l.stop()
+	// A gap is told when the server's history has been read, maybe only now; the last
+	// word of a gateway that stops in order is that it does.
+	process.Eventually(l.t, 10*time.Second, func() error {
+		if heard := l.heard.heard(); len(heard) == 0 || !bytes.Contains(heard[len(heard)-1].payload, []byte(`"shutdown"`)) {
+			return errors.New("the listener has not heard the end")
+		}
+		return nil
+	})
 	for _, m := range l.heard.heard() {
 		if !strings.HasSuffix(m.topic, "/event/gap") {
 			continue
@@ -245,7 +254,6 @@ func (l *line) close() *ledger {
 		}
 		led.gaps = append(led.gaps, g)
 	}
-	l.stop()
 	led.read(l.journal())
 	return led
 }
